@@ -1,0 +1,84 @@
+"""What an agent can be put to work on. Kinds differ by these hooks, never by type checks."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from django.apps import apps
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db import models
+from django.db.models.functions import Now
+
+from memory.ids import new_id
+from memory.models import RunStatus, Thread
+from tools.base import Audience
+
+if TYPE_CHECKING:
+    from agents.models import ModelConnection
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """When a run ends although the model would go on. `history_entries` None means no limit."""
+
+    iterations: int
+    seconds: float
+    same_tool: int
+    history_entries: int | None = None
+
+
+class Agentable(models.Model):
+    """Abstract: owner, thread, and the hooks by which the engine drives any kind of agent."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    thread = models.OneToOneField(Thread, models.CASCADE, related_name="%(app_label)s_%(class)s")
+    created_at = models.DateTimeField(db_default=Now())
+
+    user: "models.ForeignKey[User, User] | models.OneToOneField[User, User]"
+    user_id: int
+
+    prompt: ClassVar[str]
+    audience: ClassVar[Audience] = Audience.CONVERSATION
+    knows_notes: ClassVar[bool] = True
+
+    class Meta:
+        abstract = True
+
+    @classmethod
+    def kind(cls) -> str:
+        """The name by which a Thread finds its Agentable, such as goals.goal."""
+        return cls._meta.label_lower
+
+    def name(self) -> str:
+        raise NotImplementedError
+
+    def briefing(self) -> dict[str, object]:
+        """Variables of this kind's prompt template, beside those that every prompt has."""
+        return {}
+
+    def disabled_tools(self) -> frozenset[str]:
+        """Names of tools that the owner has switched off here."""
+        return frozenset()
+
+    def limits(self) -> Limits:
+        return Limits(settings.WAYMARK_MAX_ITERATIONS, settings.WAYMARK_MAX_SECONDS, settings.WAYMARK_MAX_SAME_TOOL)
+
+    def connection(self) -> "ModelConnection | None":
+        """The model chosen for this agent alone; None means the user's default."""
+        return None
+
+    def reports_to(self) -> Thread | None:
+        """The thread that is told when a run of this agent settles."""
+        return None
+
+    def settled(self, status: RunStatus, report: str) -> None:
+        """Called in the transaction that ends a run of an agent that reports to another."""
+
+
+def agentable_of(thread: Thread) -> Agentable:
+    """Load the Agentable that a thread belongs to, whichever app it lives in."""
+    model = apps.get_model(thread.kind)
+    agentable = model._default_manager.select_related("user").get(thread_id=thread.pk)
+    assert isinstance(agentable, Agentable)
+    return agentable
+

@@ -1,0 +1,80 @@
+"""Which model an agent thinks with, decided in one place, and the connections that users set up."""
+
+from dataclasses import dataclass
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db import transaction
+
+from agents.agentable import Agentable
+from agents.models import ModelConnection
+from agents.providers.base import Endpoint
+from agents.secrets import seal, unseal
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    endpoint: Endpoint
+    model: str
+
+
+def choose(agentable: Agentable) -> Choice:
+    """The agent's own connection, else the user's default, else the server's model, else the demo."""
+    connection = agentable.connection() or default_connection(agentable.user_id)
+    return choice_of(connection) if connection else server_choice()
+
+
+def default_connection(user_id: int) -> ModelConnection | None:
+    return ModelConnection.objects.filter(user_id=user_id, is_default=True).first()
+
+
+def choice_of(connection: ModelConnection) -> Choice:
+    endpoint = Endpoint(connection.kind, connection.base_url, unseal(connection.sealed_key))
+    return Choice(endpoint, connection.model)
+
+
+def server_choice() -> Choice:
+    """What those use who have set up nothing: the server named in the environment, or the demonstration."""
+    if settings.OPENAI_BASE_URL:
+        return Choice(Endpoint("compatible", settings.OPENAI_BASE_URL, settings.OPENAI_API_KEY), settings.WAYMARK_MODEL)
+    if settings.OPENAI_API_KEY:
+        return Choice(Endpoint("openai", "", settings.OPENAI_API_KEY), settings.WAYMARK_MODEL)
+    return Choice(Endpoint("demo"), "demo")
+
+
+def uses_demo(user: User) -> bool:
+    """Whether a new message of this user would be answered by the demonstration."""
+    connection = default_connection(user.pk)
+    return (connection.kind if connection else server_choice().endpoint.kind) == "demo"
+
+
+def connect_model(user: User, kind: str, model: str, base_url: str = "", api_key: str = "") -> ModelConnection:
+    """Save a connection and make it the user's default."""
+    with transaction.atomic():
+        connection = ModelConnection.objects.create(
+            user=user,
+            kind=kind,
+            base_url=base_url,
+            sealed_key=seal(api_key),
+            key_hint=api_key[-4:] if len(api_key) >= 12 else "",
+            model=model,
+        )
+        make_default(connection)
+    return connection
+
+
+def make_default(connection: ModelConnection) -> None:
+    with transaction.atomic():
+        ModelConnection.objects.filter(user=connection.user, is_default=True).update(is_default=False)
+        connection.is_default = True
+        connection.save(update_fields=["is_default"])
+
+
+def remove_connection(connection: ModelConnection) -> None:
+    """Forget a connection and its key; the newest of the others becomes the default."""
+    with transaction.atomic():
+        user_id, was_default = connection.user_id, connection.is_default
+        connection.delete()
+        following = ModelConnection.objects.filter(user_id=user_id).order_by("-created_at").first()
+        if was_default and following is not None:
+            make_default(following)

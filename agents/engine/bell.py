@@ -1,0 +1,26 @@
+"""The doorbell: tells the workers that a run waits. PostgreSQL is the truth; the sweeper repeats a lost ring."""
+
+import os
+from functools import cache
+from uuid import UUID
+
+import django_rq
+import structlog
+from redis import RedisError
+from rq import Queue
+
+log = structlog.get_logger(__name__)
+
+
+def ring(run_id: UUID) -> None:
+    """Enqueue a run, after its commit. Never raises: without Redis the sweeper finds the run in the database."""
+    try:
+        _queue(os.getpid()).enqueue("agents.engine.jobs.run", str(run_id), result_ttl=0, description="run")
+    except RedisError as error:
+        log.warning("doorbell failed", run=str(run_id), error=str(error))
+
+
+@cache
+def _queue(_process: int) -> Queue:
+    """Kept, because django_rq.get_queue costs four times the enqueue itself; per process, because forks must not share."""
+    return django_rq.get_queue("default")

@@ -1,0 +1,48 @@
+"""What a run adds to the thread that the user sees."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from agents.engine.journal import Cell
+from agents.providers.base import Reply
+from memory.ids import new_id
+from memory.messages import Thinking
+from memory.metadata import MessageMetadata
+from memory.models import MessageType, Source
+from tools.executor import Result
+
+
+PLAIN = MessageMetadata()
+
+
+def text_cell(source: Source, text: str, metadata: MessageMetadata = PLAIN) -> Cell:
+    return Cell(new_id(), source, MessageType.TEXT, text, _kept(metadata))
+
+
+def tool_cell(message_id: UUID, action_id: UUID) -> Cell:
+    return Cell(message_id, Source.AGENT, MessageType.TOOL, "", _kept(MessageMetadata(action=action_id)))
+
+
+def thinking_cells(reply: Reply, latency_ms: int) -> list[Cell]:
+    """The reasoning that the model showed, as one quiet step."""
+    thoughts = "\n\n".join(block.text for block in reply.message.blocks if isinstance(block, Thinking)).strip()
+    if not thoughts:
+        return []
+    metadata = MessageMetadata(interim=True, thinking=True, seconds=round(latency_ms / 1000, 1))
+    return [text_cell(Source.AGENT, thoughts, metadata)]
+
+
+def interim_cells(reply: Reply, latency_ms: int) -> list[Cell]:
+    """What the model thought and said beside its calls. Words that a call delivers as well are shown once (LOO-03)."""
+    text = reply.message.text.strip()
+    if not text or any(call.arguments.get("text") == text for call in reply.message.calls):
+        return thinking_cells(reply, latency_ms)
+    return [*thinking_cells(reply, latency_ms), text_cell(Source.AGENT, text, MessageMetadata(interim=True))]
+
+
+def said_cells(results: Sequence[Result]) -> list[Cell]:
+    return [text_cell(Source.AGENT, result.said) for result in results if result.said is not None]
+
+
+def _kept(metadata: MessageMetadata) -> dict[str, object]:
+    return metadata.model_dump(mode="json", exclude_defaults=True)

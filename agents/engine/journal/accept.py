@@ -1,0 +1,86 @@
+"""D0: a message is accepted, or an agent is woken."""
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from psycopg import Connection
+
+from agents.engine.journal.fragments import as_json, execute
+from agents.engine.journal.rows import NOTHING, AcceptedRow
+from memory import pool
+from memory.models import Source, Trigger
+
+ACCEPT = """
+WITH t AS (
+  UPDATE memory_thread SET live_run = coalesce(live_run, %(run)s), pending = pending + 1, active_at = clock_timestamp()
+  WHERE id = %(thread)s AND NOT EXISTS (
+    SELECT FROM memory_threadmessage WHERE thread_id = %(thread)s AND client_message_id = %(client)s::uuid)
+  RETURNING live_run),
+r AS (
+  INSERT INTO memory_agentrun (id, thread_id, status, trigger)
+  SELECT live_run, %(thread)s, 'queued', %(trigger)s FROM t WHERE live_run = %(run)s),
+m AS (
+  INSERT INTO memory_threadmessage
+    (id, thread_id, run_id, source, message_type, content, metadata, processed, client_message_id)
+  SELECT %(message)s, %(thread)s, live_run, %(source)s, 'text', %(content)s, %(metadata)s, false, %(client)s::uuid
+  FROM t RETURNING created_at)
+SELECT t.live_run, t.live_run = %(run)s, m.created_at FROM t, m
+"""
+
+
+def accept(
+    thread_id: UUID,
+    message_id: UUID,
+    run_id: UUID,
+    content: str,
+    client_message_id: UUID | None = None,
+    *,
+    source: str = Source.USER,
+    trigger: str = Trigger.MESSAGE,
+    metadata: Mapping[str, object] = NOTHING,
+    on: Connection[Any] | None = None,
+) -> AcceptedRow | None:
+    """D0: the message, and a queued run when none is live. None: this client id was accepted before, or the thread
+    is gone.
+
+    Args:
+        on: the connection of an open transaction that the message belongs to; None commits by itself.
+
+    Raises:
+        psycopg.errors.UniqueViolation: the same client id was accepted in this very moment.
+    """
+    rows = execute(
+        ACCEPT,
+        {
+            "thread": thread_id,
+            "message": message_id,
+            "run": run_id,
+            "content": content,
+            "client": client_message_id,
+            "source": source,
+            "trigger": trigger,
+            "metadata": as_json(metadata),
+        },
+        on,
+    )
+    return AcceptedRow(*rows[0]) if rows else None
+
+
+WAKE = """
+WITH t AS (
+  UPDATE memory_thread SET live_run = coalesce(live_run, %(run)s) WHERE id = %(thread)s RETURNING live_run),
+r AS (
+  INSERT INTO memory_agentrun (id, thread_id, status, trigger)
+  SELECT live_run, %(thread)s, 'queued', %(trigger)s FROM t WHERE live_run = %(run)s)
+SELECT live_run, live_run = %(run)s FROM t
+"""
+
+
+def wake(thread_id: UUID, run_id: UUID, trigger: str) -> tuple[UUID, bool]:
+    """Queue a run without a message. Returns the live run's id and whether it is the new one."""
+    live, fresh = pool.execute(WAKE, {"thread": thread_id, "run": run_id, "trigger": trigger})[0]
+    return live, fresh
+
+
+# Messages get a new position when they are taken: they belong after what was shown while they waited.

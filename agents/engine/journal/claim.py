@@ -1,0 +1,110 @@
+"""D1 and D2: a run is taken with the messages that wait for it, and its first model call starts."""
+
+from uuid import UUID
+
+from django.conf import settings
+
+from agents.engine.journal.fragments import execute, fence_of
+from agents.engine.journal.rows import Lease, LeaseLost, NextCall
+from memory import pool
+from memory.context import Context
+from memory.ids import new_id
+from memory.messages import BLOCKS, Message
+
+TAKEN = """
+q AS (
+  SELECT x.id, nextval('memory_message_position') AS position FROM (
+    SELECT m.id FROM memory_threadmessage m, r
+    WHERE m.thread_id = r.thread_id AND NOT m.processed ORDER BY m.position) x),
+m AS (
+  UPDATE memory_threadmessage SET processed = true, run_id = r.id, position = q.position FROM r, q
+  WHERE memory_threadmessage.id = q.id
+  RETURNING memory_threadmessage.id, memory_threadmessage.position, CASE source WHEN 'user' THEN content
+    ELSE '<task_report>' || content || '</task_report>' END AS content),
+n AS (SELECT row_number() OVER (ORDER BY position) AS place, content FROM m),
+h AS (
+  INSERT INTO memory_historyentry (thread_id, run_id, seq, role, blocks)
+  SELECT r.thread_id, r.id, {first} + n.place - 1, 'user',
+    CASE WHEN n.place = 1 AND %(context)s::text <> ''
+      THEN jsonb_build_array(jsonb_build_object('type', 'text', 'text', %(context)s::text)) ELSE '[]' END
+    || jsonb_build_array(jsonb_build_object('type', 'text', 'text', n.content)) FROM n, r
+  RETURNING seq, blocks),
+t AS (
+  UPDATE memory_thread SET pending = pending - (SELECT count(*) FROM m),
+    notes_digest = CASE WHEN EXISTS (SELECT FROM m) THEN coalesce(%(digest)s::text, notes_digest) ELSE notes_digest END
+  FROM r WHERE memory_thread.id = r.thread_id)
+"""
+
+FIRST_FREE = "(SELECT coalesce(max(e.seq), 0) + 1 FROM memory_historyentry e WHERE e.thread_id = (SELECT id FROM l))"
+
+CLAIM = f"""
+WITH l AS (
+  SELECT t.id, t.user_id FROM memory_thread t JOIN memory_agentrun r ON r.thread_id = t.id
+  WHERE r.id = %(run)s FOR UPDATE OF t),
+was AS (
+  SELECT status FROM memory_agentrun WHERE id = %(run)s),
+r AS (
+  UPDATE memory_agentrun AS run SET
+    status = CASE run.status WHEN 'cancelling' THEN 'cancelling' ELSE 'running' END,
+    fence = run.fence + 1, lease_token = %(token)s, lease_until = clock_timestamp() + %(lease)s * interval '1 second',
+    started_at = coalesce(run.started_at, clock_timestamp()), due_at = NULL,
+    recoveries = run.recoveries + CASE WHEN run.status IN ('running', 'cancelling') THEN 1 ELSE 0 END
+  FROM l
+  WHERE run.id = %(run)s AND (
+    run.status = 'queued' OR run.status = 'retry_wait' AND run.due_at <= clock_timestamp()
+    OR run.status IN ('running', 'cancelling') AND run.lease_until < clock_timestamp())
+  RETURNING run.id, run.thread_id, run.fence, run.step, run.status),
+{TAKEN.format(first=FIRST_FREE)},
+c AS (
+  INSERT INTO agents_modelcall (id, run_id, step, attempt, provider, model, status)
+  SELECT %(call)s, id, step, fence, %(provider)s, %(model)s, 'started' FROM r)
+SELECT r.thread_id, l.user_id, r.step, r.fence, r.status = 'cancelling', was.status <> 'queued',
+  {FIRST_FREE} + (SELECT count(*) FROM h)
+FROM r, l, was
+"""
+
+
+def claim(run_id: UUID, call: NextCall, context: Context) -> Lease | None:
+    """D1 + D2: take the run, the messages that wait for it (the first preceded by the context), and start its first
+    model call. None: somebody else has it, or it is over.
+    """
+    token, call_id = new_id(), new_id()
+    rows = pool.execute(
+        CLAIM,
+        {
+            "run": run_id,
+            "token": token,
+            "lease": settings.WAYMARK_LEASE_SECONDS,
+            "call": call_id,
+            "provider": call.provider,
+            "model": call.model,
+            "context": context.text,
+            "digest": context.notes_digest,
+        },
+    )
+    if not rows:
+        return None
+    thread_id, user_id, step, fence, cancelling, recovered, next_seq = rows[0]
+    return Lease(run_id, token, thread_id, user_id, step, fence, next_seq, cancelling, recovered, call_id)
+
+
+TAKE = f"""
+WITH l AS (SELECT id FROM memory_thread WHERE id = %(thread)s FOR UPDATE),
+r AS (
+  UPDATE memory_agentrun AS run SET due_at = NULL FROM l
+  WHERE run.id = %(run)s AND run.lease_token = %(token)s AND run.status IN ('running', 'cancelling')
+  RETURNING run.id, run.thread_id),
+{TAKEN.format(first="%(first)s")}
+SELECT (SELECT jsonb_agg(blocks ORDER BY seq) FROM h) FROM r
+"""
+
+
+def take_messages(lease: Lease) -> list[Message]:
+    """Take up the messages that came while the run was busy, in order."""
+    parameters = {"thread": lease.thread_id, "first": lease.next_seq, "context": "", "digest": None}
+    rows = execute(TAKE, fence_of(lease) | parameters, None)
+    if not rows:
+        raise LeaseLost
+    taken = [Message(role="user", blocks=BLOCKS.validate_python(blocks)) for blocks in rows[0][0] or []]
+    lease.next_seq += len(taken)
+    return taken

@@ -1,0 +1,133 @@
+"""D8: the terminal state; and the other ways to let go of a run."""
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from psycopg import Connection
+
+from agents.engine.journal.fragments import (
+    CELLS,
+    FENCE,
+    HISTORY,
+    SETTLE_CALL,
+    TOTALS,
+    as_json,
+    entry,
+    execute,
+    fence_of,
+    settle_parameters,
+)
+from agents.engine.journal.rows import Cell, Final, Lease, LeaseLost, Settled
+from memory import pool
+from memory.ids import new_id
+from memory.messages import Message
+
+FINAL = f"""
+WITH l AS (SELECT id FROM memory_thread WHERE id = %(thread)s FOR UPDATE),
+r AS (
+  UPDATE memory_agentrun AS run SET status = %(status)s, reason = %(reason)s, error = %(error)s, lease_token = NULL,
+    lease_until = NULL, finished_at = clock_timestamp(), {TOTALS}
+  FROM l WHERE {FENCE}
+  RETURNING run.id, run.thread_id, run.step, run.status, run.cost, run.cost_known),
+t AS (
+  UPDATE memory_thread SET live_run = CASE WHEN pending > 0 THEN %(next_run)s::uuid END FROM r
+  WHERE memory_thread.id = r.thread_id RETURNING memory_thread.id, live_run),
+n AS (
+  INSERT INTO memory_agentrun (id, thread_id, status, trigger)
+  SELECT live_run, id, 'queued', 'message' FROM t WHERE live_run IS NOT NULL),
+{HISTORY}, {SETTLE_CALL}, {CELLS},
+d AS (
+  UPDATE agent_actions SET status = CASE agent_actions.status WHEN 'intent' THEN 'cancelled' ELSE 'unknown' END,
+    error = 'The run ended before an outcome was recorded.', finished_at = clock_timestamp()
+  FROM r WHERE agent_actions.run_id = r.id AND agent_actions.status IN ('intent', 'started')),
+k AS (
+  UPDATE agents_modelcall SET status = 'cancelled', cost = 0, finished_at = clock_timestamp()
+  FROM r WHERE run_id = r.id AND agents_modelcall.status = 'started' AND agents_modelcall.id <> %(call)s)
+SELECT t.live_run, r.cost, r.cost_known, (SELECT min(created_at) FROM m) FROM r, t
+"""
+
+
+def final(
+    lease: Lease,
+    status: str,
+    settled: Settled,
+    *,
+    reason: str = "",
+    error: str = "",
+    messages: Sequence[Message] = (),
+    cells: Sequence[Cell] = (),
+    on: Connection[Any] | None = None,
+) -> Final:
+    """(D3 +) D8: the last entries and messages, the terminal state, and the next run when messages are pending."""
+    entries = [entry(lease.next_seq + place, message) for place, message in enumerate(messages) if message.blocks]
+    rows = execute(
+        FINAL,
+        fence_of(lease)
+        | settle_parameters(lease, settled)
+        | {
+            "thread": lease.thread_id,
+            "status": status,
+            "reason": reason,
+            "error": error,
+            "entries": as_json(entries),
+            "cells": as_json(cells),
+            "next_run": new_id(),
+        },
+        on,
+    )
+    if not rows:
+        raise LeaseLost
+    next_run, cost, known, at = rows[0]
+    return Final(next_run, cost if known else None, at)
+
+
+HAND_OVER = f"""
+WITH r AS (
+  UPDATE memory_agentrun AS run SET status = CASE run.status WHEN 'running' THEN 'queued' ELSE run.status END,
+    lease_token = NULL, lease_until = clock_timestamp() WHERE {FENCE} RETURNING run.id)
+UPDATE agents_modelcall SET status = 'cancelled', cost = 0, finished_at = clock_timestamp()
+FROM r WHERE run_id = r.id AND agents_modelcall.status = 'started'
+"""
+
+
+def hand_over(lease: Lease) -> None:
+    """Give a run back at a step boundary, because this worker shuts down."""
+    pool.execute(HAND_OVER, fence_of(lease))
+
+
+CANCEL_UNCLAIMED = """
+WITH l AS (
+  SELECT t.id FROM memory_thread t JOIN memory_agentrun r ON r.thread_id = t.id WHERE r.id = %(run)s FOR UPDATE OF t),
+r AS (
+  UPDATE memory_agentrun AS run SET
+    status = 'cancelled', reason = 'stopped', finished_at = clock_timestamp(), due_at = NULL
+  FROM l WHERE run.id = %(run)s AND run.status IN ('queued', 'retry_wait', 'waiting_approval')
+  RETURNING run.id, run.thread_id),
+t AS (
+  UPDATE memory_thread SET live_run = NULL, pending = 0 FROM r WHERE memory_thread.id = r.thread_id),
+m AS (
+  UPDATE memory_threadmessage SET processed = true FROM r
+  WHERE memory_threadmessage.thread_id = r.thread_id AND NOT processed
+  RETURNING memory_threadmessage.position, content),
+h AS (
+  INSERT INTO memory_historyentry (thread_id, run_id, seq, role, blocks)
+  SELECT r.thread_id, r.id, (SELECT coalesce(max(e.seq), 0) FROM memory_historyentry e
+      WHERE e.thread_id = r.thread_id) + row_number() OVER (ORDER BY m.position), 'user',
+    jsonb_build_array(jsonb_build_object('type', 'text', 'text', m.content)) FROM m, r)
+SELECT id FROM r
+"""
+
+
+def cancel_unclaimed(run_id: UUID) -> bool:
+    """Cancel a run that no worker holds. Its messages stay in thread and history. False: it was not such a run."""
+    return bool(pool.execute(CANCEL_UNCLAIMED, {"run": run_id}))
+
+
+MARK_CANCELLING = (
+    "UPDATE memory_agentrun SET status = 'cancelling' WHERE id = %(run)s AND status = 'running' RETURNING id"
+)
+
+
+def mark_cancelling(run_id: UUID) -> bool:
+    return bool(pool.execute(MARK_CANCELLING, {"run": run_id}))

@@ -1,0 +1,80 @@
+"""Pieces that several durable points share: the fence, and rows written from JSON arrays."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import orjson
+from psycopg import Connection
+from psycopg.types.json import Jsonb
+
+from agents.engine.journal.rows import Lease, LeaseLost, Pulse, Settled
+from memory import pool
+from memory.messages import BLOCKS, Message
+
+FENCE = "run.id = %(run)s AND run.lease_token = %(token)s AND run.status IN ('running', 'cancelling')"
+
+HISTORY = """
+h AS (
+  INSERT INTO memory_historyentry (thread_id, run_id, seq, role, blocks)
+  SELECT r.thread_id, r.id, e.seq, e.role, e.blocks
+  FROM r, jsonb_to_recordset(%(entries)s) AS e(seq int, role text, blocks jsonb))"""
+
+CELLS = """
+m AS (
+  INSERT INTO memory_threadmessage (id, thread_id, run_id, source, message_type, content, metadata)
+  SELECT e.id, r.thread_id, r.id, e.source, e.message_type, e.content, e.metadata
+  FROM r, jsonb_to_recordset(%(cells)s)
+    AS e(id uuid, source text, message_type text, content text, metadata jsonb)
+  RETURNING created_at)"""
+
+SETTLE_CALL = """
+c AS (
+  UPDATE agents_modelcall SET status = %(call_status)s, input_tokens = %(input)s, output_tokens = %(output)s,
+    cached_tokens = %(cached)s, cost = %(cost)s, latency_ms = %(latency)s, error = %(call_error)s,
+    finished_at = clock_timestamp()
+  FROM r WHERE agents_modelcall.id = %(call)s AND agents_modelcall.status = 'started')"""
+
+TOTALS = """
+input_tokens = run.input_tokens + coalesce(%(input)s::bigint, 0),
+output_tokens = run.output_tokens + coalesce(%(output)s::bigint, 0),
+cached_tokens = run.cached_tokens + coalesce(%(cached)s::bigint, 0),
+cost = run.cost + coalesce(%(cost)s::numeric, 0), cost_known = run.cost_known AND %(cost)s::numeric IS NOT NULL"""
+
+PULSE = "r.status = 'cancelling', (SELECT pending > 0 FROM memory_thread WHERE id = r.thread_id)"
+
+
+def fence_of(lease: Lease) -> dict[str, object]:
+    return {"run": lease.run_id, "token": lease.token}
+
+
+def settle_parameters(lease: Lease, settled: Settled) -> dict[str, object]:
+    return {
+        "call": lease.call_id,
+        "call_status": settled.status,
+        "input": settled.usage.input_tokens,
+        "output": settled.usage.output_tokens,
+        "cached": settled.usage.cached_tokens,
+        "cost": settled.cost,
+        "latency": settled.latency_ms,
+        "call_error": settled.error,
+    }
+
+
+def entry(seq: int, message: Message) -> dict[str, object]:
+    return {"seq": seq, "role": message.role, "blocks": BLOCKS.dump_python(message.blocks, mode="json")}
+
+
+def as_json(rows: Sequence[object] | Mapping[str, object]) -> Jsonb:
+    """orjson knows dataclasses, UUIDs and dicts; on any connection, whatever its own JSON settings are."""
+    return Jsonb(dict(rows) if isinstance(rows, Mapping) else rows, dumps=orjson.dumps)
+
+
+def fenced(sql: str, lease: Lease, parameters: dict[str, object], on: Connection[Any] | None = None) -> Pulse:
+    rows = execute(sql, fence_of(lease) | parameters, on)
+    if not rows:
+        raise LeaseLost
+    return Pulse(*rows[0])
+
+
+def execute(sql: str, parameters: dict[str, object], on: Connection[Any] | None) -> list[pool.Row]:
+    return pool.execute(sql, parameters) if on is None else pool.execute_on(on, sql, parameters)

@@ -1,0 +1,110 @@
+"""What goes into the journal and what comes out of it, as values."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+from types import MappingProxyType
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from agents.providers.base import Usage
+from memory.ids import new_id
+
+NOTHING: Mapping[str, object] = MappingProxyType({})
+
+
+class LeaseLost(Exception):
+    """Another worker owns the run, or it is over: whoever holds this exception must stop without writing."""
+
+
+@dataclass(slots=True)
+class Lease:
+    """A claimed run, as its worker holds it. `next_seq` is the history's next free place."""
+
+    run_id: UUID
+    token: UUID
+    thread_id: UUID
+    user_id: int
+    step: int
+    fence: int
+    next_seq: int
+    cancelling: bool = False
+    recovered: bool = False
+    call_id: UUID = field(default_factory=new_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A message of the thread that a durable point adds."""
+
+    id: UUID
+    source: str
+    message_type: str
+    content: str
+    metadata: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What a model call came to: who answered, what it used, what it cost (None is unknown)."""
+
+    status: str
+    usage: Usage
+    cost: Decimal | None
+    latency_ms: int
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NextCall:
+    """The model call that follows at once, so that its start shares the commit."""
+
+    provider: str
+    model: str
+
+
+class Pulse(NamedTuple):
+    """What every fenced statement brings back: whether to stop, and whether messages wait."""
+
+    cancelling: bool
+    pending: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ActionStart:
+    """A call that starts together with the reply that asked for it (D5 before the effect)."""
+
+    id: UUID
+    position: int
+    call_id: str
+    tool: str
+    effect: str
+    risk: str
+    reversal: str
+    arguments: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ActionOutcome:
+    id: UUID
+    status: str
+    output: str
+    summary: str
+    error: str
+    undo: dict[str, Any] | None
+
+
+class AcceptedRow(NamedTuple):
+    run_id: UUID
+    fresh: bool
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Final:
+    """What a run ended as. `next_run` waits for the messages that came too late for this one."""
+
+    next_run: UUID | None
+    cost: Decimal | None
+    at: datetime | None

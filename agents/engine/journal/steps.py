@@ -1,0 +1,137 @@
+"""D3, D5, D6, D7 and D2: the reply, the start of its calls, their outcome, and the next call."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from psycopg import Connection
+
+from agents.engine.journal.fragments import (
+    CELLS,
+    FENCE,
+    HISTORY,
+    PULSE,
+    SETTLE_CALL,
+    TOTALS,
+    as_json,
+    entry,
+    fenced,
+    settle_parameters,
+)
+from agents.engine.journal.rows import ActionOutcome, ActionStart, Cell, Lease, NextCall, Pulse, Settled
+from memory.ids import new_id
+from memory.messages import Message
+
+REPLY = f"""
+WITH r AS (UPDATE memory_agentrun AS run SET {TOTALS} WHERE {FENCE} RETURNING run.id, thread_id, step, status),
+{HISTORY}, {SETTLE_CALL}, {CELLS},
+a AS (
+  INSERT INTO agent_actions (id, run_id, thread_id, user_id, step, position, call_id, tool, effect, risk, reversal,
+    arguments, status, fence, started_at)
+  SELECT e.id, r.id, r.thread_id, %(user)s, r.step, e.position, e.call_id, e.tool, e.effect, e.risk, e.reversal,
+    e.arguments, 'started', %(fence)s, clock_timestamp()
+  FROM r, jsonb_to_recordset(%(actions)s) AS e(id uuid, position int, call_id text, tool text, effect text,
+    risk text, reversal text, arguments jsonb))
+SELECT {PULSE} FROM r
+"""
+
+
+def reply(
+    lease: Lease, message: Message, settled: Settled, actions: Sequence[ActionStart], cells: Sequence[Cell]
+) -> Pulse:
+    """D3 + D5: the assistant's entry, what the call used, and its tool calls as started."""
+    entries = [entry(lease.next_seq, message)] if message.blocks else []
+    pulse = fenced(
+        REPLY,
+        lease,
+        settle_parameters(lease, settled)
+        | {
+            "entries": as_json(entries),
+            "cells": as_json(cells),
+            "actions": as_json(actions),
+            "user": lease.user_id,
+            "fence": lease.fence,
+        },
+    )
+    lease.next_seq += len(entries)
+    return pulse
+
+
+OUTCOME = f"""
+WITH r AS (
+  UPDATE memory_agentrun AS run SET step = step + %(advance)s WHERE {FENCE} RETURNING run.id, thread_id, step, status),
+d AS (
+  UPDATE agent_actions SET status = e.status, output = e.output, summary = e.summary, error = e.error, undo = e.undo,
+    finished_at = clock_timestamp()
+  FROM r, jsonb_to_recordset(%(outcomes)s)
+    AS e(id uuid, status text, output text, summary text, error text, undo jsonb)
+  WHERE agent_actions.id = e.id AND agent_actions.status IN ('intent', 'started')),
+{HISTORY}, {CELLS},
+c AS (
+  INSERT INTO agents_modelcall (id, run_id, step, attempt, provider, model, status)
+  SELECT %(call)s::uuid, id, step, %(fence)s, %(provider)s, %(model)s, 'started' FROM r
+  WHERE %(call)s::uuid IS NOT NULL)
+SELECT {PULSE} FROM r
+"""
+
+
+def outcome(
+    lease: Lease,
+    outcomes: Sequence[ActionOutcome],
+    entries: Mapping[int, Message],
+    cells: Sequence[Cell] = (),
+    next_call: NextCall | None = None,
+    on: Connection[Any] | None = None,
+) -> Pulse:
+    """D6, and with `next_call` D7 + D2 in the same commit.
+
+    Args:
+        entries: history places (already reserved by the caller) and what goes there.
+        on: the connection whose open transaction holds a local tool's effect; None commits by itself.
+    """
+    call = new_id() if next_call else None
+    pulse = fenced(
+        OUTCOME,
+        lease,
+        {
+            "outcomes": as_json(outcomes),
+            "entries": as_json([entry(seq, message) for seq, message in entries.items()]),
+            "cells": as_json(cells),
+            "advance": 1 if next_call else 0,
+            "call": call,
+            "provider": next_call.provider if next_call else "",
+            "model": next_call.model if next_call else "",
+            "fence": lease.fence,
+        },
+        on,
+    )
+    if call is not None:
+        lease.step, lease.call_id = lease.step + 1, call
+    return pulse
+
+
+CALL_AGAIN = f"""
+WITH r AS (UPDATE memory_agentrun AS run SET {TOTALS} WHERE {FENCE} RETURNING run.id, thread_id, step, status),
+{SETTLE_CALL},
+n AS (
+  INSERT INTO agents_modelcall (id, run_id, step, attempt, provider, model, status)
+  SELECT %(next)s, id, step, %(fence)s, %(provider)s, %(model)s, 'started' FROM r)
+SELECT {PULSE} FROM r
+"""
+
+
+def call_again(lease: Lease, failed: Settled, next_call: NextCall) -> Pulse:
+    """A model call failed and is repeated within the lease: close its row, start the next."""
+    following = new_id()
+    pulse = fenced(
+        CALL_AGAIN,
+        lease,
+        settle_parameters(lease, failed)
+        | {
+            "next": following,
+            "provider": next_call.provider,
+            "model": next_call.model,
+            "fence": lease.fence,
+        },
+    )
+    lease.call_id = following
+    return pulse

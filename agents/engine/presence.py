@@ -1,0 +1,35 @@
+"""Which workers are alive, as far as Redis knows."""
+
+import os
+import socket
+import time
+
+from django.conf import settings
+from redis import RedisError
+
+from agents.live.stream import redis_client
+
+KEPT_SECONDS = 600
+
+
+def mark_alive() -> None:
+    """Say that this worker lives; called every few seconds."""
+    client = redis_client()
+    client.zadd(_key(), {f"{socket.gethostname()}:{os.getpid()}": time.time()})
+    client.zremrangebyscore(_key(), 0, time.time() - KEPT_SECONDS)
+
+
+def mark_gone() -> None:
+    redis_client().zrem(_key(), f"{socket.gethostname()}:{os.getpid()}")
+
+
+def worker_seen(seconds: float) -> bool:
+    """Whether any worker was alive within the last `seconds`; False as well when Redis is away."""
+    try:
+        return bool(redis_client().zcount(_key(), time.time() - seconds, "+inf"))
+    except RedisError:
+        return False
+
+
+def _key() -> str:
+    return f"{settings.REDIS_PREFIX}workers"

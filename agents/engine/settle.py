@@ -1,0 +1,157 @@
+"""How runs end: the last words, the terminal state, and whoever is to be told."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+from django.db import transaction
+
+from agents.engine import bell, journal
+from agents.engine.assemble import Summons
+from agents.engine.cells import text_cell, thinking_cells
+from agents.engine.journal import Cell, Final, Lease, Settled
+from agents.engine.limits import LimitReached
+from agents.live.announce import announce_cell, announce_status
+from agents.live.events import Failed
+from agents.live.stream import publish
+from agents.providers.base import ProviderError, Reply
+from memory.ids import new_id
+from memory.messages import Message
+from memory.metadata import MessageMetadata
+from memory.models import RunStatus, Source, Thread, Trigger
+from memory.pool import orm, orm_connection
+from tools.executor import Result
+from tools.models import ActionStatus
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """What a run ended as. `report` is what a waiting parent is told."""
+
+    status: RunStatus
+    settled: Settled
+    reason: str = ""
+    error: str = ""
+    report: str = ""
+    messages: Sequence[Message] = ()
+    cells: Sequence[Cell] = ()
+
+    @classmethod
+    def done(cls, reply: Reply | None, settled: Settled, already_said: bool) -> Self:
+        """The model called no tool any more, or has spoken. Exactly one reply: what was said is not said again."""
+        if reply is None:
+            return cls(RunStatus.SUCCEEDED, settled)
+        text = reply.message.text
+        if not text.strip() and not already_said:
+            return cls.failed("empty", "The model gave an empty answer.", settled)
+        cells = thinking_cells(reply, settled.latency_ms)
+        if not already_said:
+            cells.append(text_cell(Source.AGENT, text))
+        return cls(RunStatus.SUCCEEDED, settled, report=text, messages=[reply.message], cells=cells)
+
+    @classmethod
+    def stopped(cls, finished: Sequence[Result], settled: Settled) -> Self:
+        text = f"Stopped by you. {_account(finished)}"
+        cell = text_cell(Source.AGENT, text, MessageMetadata(reason="stopped"))
+        return cls(RunStatus.CANCELLED, settled, reason="stopped", report=text, cells=[cell])
+
+    @classmethod
+    def limited(cls, limit: LimitReached, settled: Settled) -> Self:
+        metadata = MessageMetadata(reason="limit", retryable=True)
+        cell = text_cell(Source.ERROR, limit.message, metadata)
+        return cls(RunStatus.FAILED, settled, limit.reason, limit.message, limit.message, cells=[cell])
+
+    @classmethod
+    def failed_call(cls, error: ProviderError, settled: Settled) -> Self:
+        return cls.failed(error.trouble, error.message, settled)
+
+    @classmethod
+    def broken(cls, settled: Settled) -> Self:
+        return cls.failed("bug", "Something went wrong inside Waymark. The log has the details.", settled)
+
+    @classmethod
+    def failed(cls, reason: str, text: str, settled: Settled) -> Self:
+        cell = text_cell(Source.ERROR, text, MessageMetadata(reason="error", retryable=True))
+        return cls(RunStatus.FAILED, settled, reason, text, text, cells=[cell])
+
+
+@dataclass(frozen=True, slots=True)
+class Settler:
+    """Commits an ending (D8), then announces it and rings for whoever goes on."""
+
+    summons: Summons
+    lease: Lease
+
+    def settle(self, ending: Ending) -> None:
+        """
+        Raises:
+            LeaseLost: the run is not ours any more; nothing was written.
+        """
+        parent = self.summons.agentable.reports_to()
+        if parent is None:
+            final = self._commit(ending)
+        else:
+            final = self._commit_with_report(ending, parent)
+        self._announce(ending, final)
+        if final.next_run is not None:
+            announce_status(self.summons.thread, final.next_run, RunStatus.QUEUED)
+            bell.ring(final.next_run)
+
+    def _commit(self, ending: Ending, *, inside: bool = False) -> Final:
+        return journal.final(
+            self.lease,
+            ending.status,
+            ending.settled,
+            reason=ending.reason,
+            error=ending.error,
+            messages=ending.messages,
+            cells=ending.cells,
+            on=orm_connection() if inside else None,
+        )
+
+    def _commit_with_report(self, ending: Ending, parent: Thread) -> Final:
+        """The report is part of the end: a crash loses both or neither."""
+        agentable = self.summons.agentable
+        report = ending.report.strip() or "The task ended without a report."
+        metadata = MessageMetadata(task=agentable.pk, task_title=agentable.name())
+        run_id = new_id()
+        with orm(), transaction.atomic():
+            final = self._commit(ending, inside=True)
+            agentable.settled(ending.status, report)
+            accepted = journal.accept(
+                parent.pk,
+                new_id(),
+                run_id,
+                report,
+                source=Source.AGENT,
+                trigger=Trigger.REPORT,
+                metadata=metadata.model_dump(mode="json", exclude_defaults=True),
+                on=orm_connection(),
+            )
+        if accepted is not None and accepted.fresh:
+            announce_status(parent, run_id, RunStatus.QUEUED)
+            bell.ring(run_id)
+        return final
+
+    def _announce(self, ending: Ending, final: Final) -> None:
+        thread, run_id = self.summons.thread, self.lease.run_id
+        for cell in ending.cells:
+            if cell.source == Source.ERROR:
+                retryable = bool(cell.metadata.get("retryable"))
+                failed = Failed(run=run_id, message=cell.id, text=cell.content, retryable=retryable)
+                publish(thread.pk, thread.user_id, failed)
+            else:
+                announce_cell(thread, run_id, cell)
+        announce_status(thread, run_id, ending.status, self.lease.step, final.cost)
+
+
+def _account(finished: Sequence[Result]) -> str:
+    """What a stopped run had done, in words."""
+    done = [_deed(result) for result in finished if result.status is ActionStatus.DONE]
+    return f"Done before that: {'; '.join(done)}." if done else "Nothing had been done yet."
+
+
+def _deed(result: Result) -> str:
+    tool = result.attempt.tool
+    assert tool is not None
+    return f"{tool.wording.done[0].lower()}{tool.wording.done[1:]} {result.summary}".strip()

@@ -1,0 +1,160 @@
+"""A thread-concurrent RQ worker: one registration, many runs at once.
+
+Agents wait on sockets, so threads are enough; one process holds hundreds of runs in the memory that forked workers
+need for a few (docs/performance.md). RQ carries the doorbell only: a job is taken off its queue for good when it
+arrives, because what is lost is found again in PostgreSQL.
+"""
+
+import signal
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from types import FrameType
+from typing import Any
+
+import structlog
+from django.conf import settings
+from django.db import connections
+from psycopg import Error as DatabaseTrouble
+from psycopg_pool import PoolTimeout
+from redis import RedisError
+from rq.exceptions import DequeueTimeout
+from rq.job import Job
+from rq.queue import Queue
+from rq.timeouts import BaseDeathPenalty
+from rq.worker.base import BaseWorker
+
+from agents.engine import control, presence
+from agents.engine.leases import leases
+from agents.engine.sweeper import sweep
+from agents.live.stream import flush
+from memory import pool
+
+log = structlog.get_logger(__name__)
+
+POLL_SECONDS = 1
+LONGEST_PAUSE = 15.0
+
+
+class NoDeathPenalty(BaseDeathPenalty):
+    """Runs have their own limits, and RQ's time-outs are signals, which reach the main thread only."""
+
+    def setup_death_penalty(self) -> None: ...
+    def cancel_death_penalty(self) -> None: ...
+
+
+class ThreadWorker(BaseWorker):  # type: ignore[misc]
+    """
+    concurrency: how many runs at once.
+    """
+
+    death_penalty_class = NoDeathPenalty
+
+    def __init__(self, *args: Any, concurrency: int = 100, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.concurrency = concurrency
+        self.slots = threading.Semaphore(concurrency)
+        self.threads = ThreadPoolExecutor(concurrency, thread_name_prefix="run")
+        self.stopped = threading.Event()
+
+    def work(self, *args: Any, **kwargs: Any) -> bool:
+        """Work until SIGTERM or SIGINT, then hand over what runs and return."""
+        self.register_birth()
+        self.subscribe()
+        control.listen()
+        threading.Thread(target=self._keep, daemon=True, name="keeper").start()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._request_stop)
+        log.info("worker started", concurrency=self.concurrency, queues=self.queue_names())
+        try:
+            while not leases.draining.is_set():
+                self._next()
+        finally:
+            self._drain()
+        return True
+
+    def execute_job(self, job: Job, queue: Queue) -> None:
+        self.threads.submit(self._perform, job)
+        pipeline = self.connection.pipeline(transaction=False)
+        pipeline.lrem(queue.intermediate_queue_key, 1, job.id)
+        pipeline.delete(job.key)
+        pipeline.execute()
+
+    def _next(self) -> None:
+        if not self.slots.acquire(timeout=POLL_SECONDS):
+            return
+        got: tuple[Job, Queue] | None = None
+        try:
+            got = self._dequeue()
+            if got:
+                self.execute_job(*got)
+        except RedisError as error:
+            # A job that was submitted before Redis went away gives its slot back itself.
+            log.warning("redis is away", error=str(error))
+            leases.draining.wait(POLL_SECONDS)
+        finally:
+            if got is None:
+                self.slots.release()
+
+    def _dequeue(self) -> tuple[Job, Queue] | None:
+        try:
+            return Queue.dequeue_any(
+                self.queues,
+                POLL_SECONDS,
+                connection=self.connection,
+                job_class=self.job_class,
+                serializer=self.serializer,
+                death_penalty_class=self.death_penalty_class,
+            )
+        except DequeueTimeout:
+            return None
+
+    def _perform(self, job: Job) -> None:
+        try:
+            job.func(*job.args, **job.kwargs)
+        except Exception:
+            log.exception("job failed", job=job.description)
+        finally:
+            connections.close_all()
+            self.slots.release()
+
+    def _keep(self) -> None:
+        """Renew leases, sweep, and say that this worker lives. Nothing here may end the thread."""
+        swept = beaten = 0.0
+        while not self.stopped.wait(settings.WAYMARK_RENEW_SECONDS):
+            try:
+                leases.renew()
+                if time.monotonic() - swept >= settings.WAYMARK_SWEEP_SECONDS:
+                    swept = time.monotonic()
+                    sweep()
+                if time.monotonic() - beaten >= POLL_SECONDS * 5:
+                    beaten = time.monotonic()
+                    presence.mark_alive()
+                    self.heartbeat()
+            except (RedisError, DatabaseTrouble, PoolTimeout) as error:
+                log.warning("keeper interrupted", error=str(error))
+            except Exception:
+                log.exception("keeper failed")
+
+    def _request_stop(self, number: int, frame: FrameType | None) -> None:
+        """First signal: hand over at the next step. Second: give up at once; the leases run out by themselves."""
+        signal.signal(number, signal.SIG_DFL)
+        leases.draining.set()
+
+    def _drain(self) -> None:
+        until = time.monotonic() + settings.WAYMARK_DRAIN_SECONDS
+        while leases.held and time.monotonic() < until:
+            time.sleep(0.05)
+        for held in list(leases.held.values()):
+            held.lost = True
+            held.cancel.cancel("worker stopping")
+        self.threads.shutdown(wait=False, cancel_futures=True)
+        self.stopped.set()
+        flush(timeout=2)
+        try:
+            presence.mark_gone()
+            self.teardown()
+        except RedisError as error:
+            log.warning("worker not signed off", error=str(error))
+        pool.close()
+        log.info("worker stopped")

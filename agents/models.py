@@ -1,0 +1,167 @@
+"""Who works: the assistant, its tasks, the models they think with and the devices that talk to them."""
+
+import dataclasses
+
+from django.conf import settings
+from django.db import models
+from django.db.models.functions import Now
+
+from agents.agentable import Agentable, Limits
+from memory.ids import new_id
+from memory.models import AgentRun, OwnedQuerySet, RunStatus, Thread
+from tools.base import Audience
+
+
+class ConnectionQuerySet(OwnedQuerySet["ModelConnection"]):
+    pass
+
+
+class ModelConnection(models.Model):
+    """A way to a model that a user has set up. `sealed_key` is encrypted (see `agents.secrets`) and write-only."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="model_connections")
+    kind = models.CharField(max_length=20, help_text="A kind of agents.providers.catalog")
+    base_url = models.CharField(max_length=500, blank=True, default="")
+    sealed_key = models.TextField(blank=True, default="")
+    key_hint = models.CharField(max_length=4, blank=True, default="", help_text="Last characters of the key")
+    model = models.CharField(max_length=200)
+    is_default = models.BooleanField(default=False)
+    created_at = models.DateTimeField(db_default=Now())
+
+    objects = ConnectionQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["created_at"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["user"], condition=models.Q(is_default=True), name="one_default_connection_per_user"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.model}"
+
+
+class UserAgent(Agentable):
+    """The personal assistant: one per user, permanent; it also holds the user's preferences."""
+
+    class Theme(models.TextChoices):
+        SYSTEM = "system"
+        LIGHT = "light"
+        DARK = "dark"
+
+    user = models.OneToOneField(settings.AUTH_USER_MODEL, models.CASCADE, related_name="agent")
+    time_zone = models.CharField(max_length=60, default="Etc/UTC")
+    theme = models.CharField(max_length=10, choices=Theme, default=Theme.SYSTEM)
+    welcomed = models.BooleanField(default=False, help_text="Whether the first run was finished or skipped")
+
+    prompt = "assistant"
+
+    def __str__(self) -> str:
+        return f"assistant of {self.user}"
+
+    def name(self) -> str:
+        return "Assistant"
+
+
+class TaskStatus(models.TextChoices):
+    ACTIVE = "active"
+    COMPLETED = "completed"
+    PAUSED = "paused"
+    CANCELLED = "cancelled"
+
+
+class AgentTask(Agentable):
+    """An autonomous sub-agent: it gets instructions and little context, and reports to the agent that sent it."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="tasks")
+    parent = models.ForeignKey(Thread, models.CASCADE, related_name="tasks")
+    title = models.CharField(max_length=200)
+    instructions = models.TextField()
+    status = models.CharField(max_length=20, choices=TaskStatus, default=TaskStatus.ACTIVE)
+    result = models.TextField(blank=True, default="")
+
+    prompt = "task"
+    audience = Audience.TASK
+    knows_notes = False
+
+    objects = OwnedQuerySet["AgentTask"].as_manager()
+
+    def __str__(self) -> str:
+        return self.title
+
+    def name(self) -> str:
+        return self.title
+
+    def briefing(self) -> dict[str, object]:
+        return {"title": self.title}
+
+    def limits(self) -> Limits:
+        return dataclasses.replace(super().limits(), history_entries=settings.WAYMARK_TASK_HISTORY_ENTRIES)
+
+    def reports_to(self) -> Thread | None:
+        return self.parent
+
+    def settled(self, status: RunStatus, report: str) -> None:
+        outcomes = {RunStatus.SUCCEEDED: TaskStatus.COMPLETED, RunStatus.CANCELLED: TaskStatus.CANCELLED}
+        self.status = outcomes.get(status, TaskStatus.PAUSED)
+        self.result = report
+        self.save(update_fields=["status", "result"])
+
+
+class CallStatus(models.TextChoices):
+    STARTED = "started"
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class ModelCall(models.Model):
+    """One call of a model: what it used and what it cost. Unknown stays null, which is not zero."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    run = models.ForeignKey(AgentRun, models.CASCADE, related_name="calls")
+    step = models.PositiveIntegerField()
+    attempt = models.PositiveIntegerField(default=1, db_default=1)
+    provider = models.CharField(max_length=20)
+    model = models.CharField(max_length=200)
+    status = models.CharField(max_length=20, choices=CallStatus, default=CallStatus.STARTED)
+    input_tokens = models.PositiveBigIntegerField(null=True)
+    output_tokens = models.PositiveBigIntegerField(null=True)
+    cached_tokens = models.PositiveBigIntegerField(null=True)
+    cost = models.DecimalField(max_digits=18, decimal_places=9, null=True, help_text="US dollars; null is unknown")
+    latency_ms = models.PositiveIntegerField(null=True)
+    error = models.TextField(blank=True, default="", db_default="")
+    created_at = models.DateTimeField(db_default=Now())
+    finished_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ["created_at"]
+        indexes = [models.Index(fields=["run", "step"]), models.Index(fields=["-created_at"])]
+
+    def __str__(self) -> str:
+        return f"{self.model} step {self.step} ({self.status})"
+
+
+class DeviceQuerySet(OwnedQuerySet["DeviceToken"]):
+    pass
+
+
+class DeviceToken(models.Model):
+    """A device that may use the API. Only the SHA-256 of its token is kept."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="devices")
+    name = models.CharField(max_length=100, blank=True, default="")
+    digest = models.BinaryField(max_length=32, unique=True)
+    created_at = models.DateTimeField(db_default=Now())
+    last_used_at = models.DateTimeField(null=True)
+
+    objects = DeviceQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-created_at"]
+
+    def __str__(self) -> str:
+        return self.name or str(self.id)

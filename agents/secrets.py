@@ -1,0 +1,30 @@
+"""Secrets at rest: encrypted with keys that are not in the database, and written but never shown again."""
+
+from cryptography.fernet import Fernet, InvalidToken, MultiFernet
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+
+
+def seal(secret: str) -> str:
+    """Encrypt with the first of WAYMARK_FIELD_KEYS. An empty secret stays empty."""
+    return _keys().encrypt(secret.encode()).decode() if secret else ""
+
+
+def unseal(sealed: str) -> str:
+    """Decrypt with whichever key fits.
+
+    Raises:
+        ImproperlyConfigured: none of the keys fits.
+    """
+    if not sealed:
+        return ""
+    try:
+        return _keys().decrypt(sealed.encode()).decode()
+    except InvalidToken as error:
+        raise ImproperlyConfigured("WAYMARK_FIELD_KEYS holds no key for a stored secret.") from error
+
+
+def _keys() -> MultiFernet:
+    if not settings.FIELD_KEYS:
+        raise ImproperlyConfigured("WAYMARK_FIELD_KEYS is missing (Fernet keys, the first one encrypts).")
+    return MultiFernet([Fernet(key) for key in settings.FIELD_KEYS])

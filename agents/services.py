@@ -1,0 +1,155 @@
+"""Every write to agents that a face may ask for: one transaction, its record, and the push after commit."""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+import psycopg.errors
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db import IntegrityError, transaction
+
+from agents.engine import bell, journal
+from agents.engine.control import request_stop
+from agents.live.announce import announce_message, announce_run, announce_status
+from agents.models import AgentTask, UserAgent
+from memory.ids import new_id
+from memory.models import AgentRun, RunStatus, Source, Thread, ThreadMessage, Trigger
+from memory.text import clean
+
+
+class Refused(Exception):
+    """The request cannot be met as asked. `code` is for programs, the message for people."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """A message that is committed. `created` is false when the same client id had been accepted before."""
+
+    message: ThreadMessage
+    run_id: UUID | None
+    created: bool
+
+
+def send_message(thread: Thread, content: str, client_message_id: UUID | None = None) -> Accepted:
+    """Commit a user's message, with a queued run unless one is live already (which then picks the message up).
+
+    Args:
+        thread: must come from the owner's door; its user is the author.
+        client_message_id: the same id gives the same message and run, however often it is sent.
+
+    Raises:
+        Refused: the text is blank or too long.
+    """
+    content = _checked(content)
+    message_id, run_id = new_id(), new_id()
+    try:
+        row = journal.accept(thread.pk, message_id, run_id, content, client_message_id)
+    except psycopg.errors.UniqueViolation:
+        row = None
+    if row is None:
+        return _accepted_before(thread, client_message_id)
+    message = ThreadMessage(
+        id=message_id,
+        thread=thread,
+        run_id=row.run_id,
+        source=Source.USER,
+        content=content,
+        processed=False,
+        client_message_id=client_message_id,
+        created_at=row.created_at,
+    )
+    announce_message(message, thread.user_id)
+    if row.fresh:
+        announce_status(thread, run_id, RunStatus.QUEUED)
+        bell.ring(run_id)
+    return Accepted(message, row.run_id, created=True)
+
+
+def stop_run(run: AgentRun) -> None:
+    """Stop a run: at once when no worker has it, else at its next token or tool. Stopping twice is the same as once."""
+    if journal.cancel_unclaimed(run.pk):
+        run.refresh_from_db()
+        announce_run(run)
+    elif journal.mark_cancelling(run.pk):
+        run.refresh_from_db()
+        announce_run(run)
+        request_stop(run.pk)
+
+
+def retry(message: ThreadMessage) -> UUID:
+    """Start a new run after an error message, on the history as it is. Returns the run's id (the live one if any).
+
+    Raises:
+        Refused: the message is not an error that can be tried again.
+    """
+    if message.source != Source.ERROR or not message.metadata.get("retryable"):
+        raise Refused("not_retryable", "This cannot be tried again.")
+    return wake(message.thread, Trigger.RETRY)
+
+
+def wake(thread: Thread, trigger: Trigger) -> UUID:
+    """Queue a run without a new message. Returns its id, or the id of the run that is live already."""
+    run_id, fresh = journal.wake(thread.pk, new_id(), trigger)
+    if fresh:
+        announce_status(thread, run_id, RunStatus.QUEUED)
+        bell.ring(run_id)
+    return run_id
+
+
+def assistant_of(user: User) -> UserAgent:
+    """The user's assistant, made on first use (accounts are also created by commands and by the admin)."""
+    found = UserAgent.objects.filter(user=user).select_related("thread").first()
+    if found is not None:
+        return found
+    try:
+        with transaction.atomic():
+            return UserAgent.objects.create(user=user, thread=open_thread(user, UserAgent.kind()))
+    except IntegrityError:
+        return UserAgent.objects.select_related("thread").get(user=user)
+
+
+def open_thread(user: User, kind: str) -> Thread:
+    return Thread.objects.create(user=user, kind=kind)
+
+
+def close_thread(thread: Thread, reason: str) -> None:
+    """Stop whatever is live in a thread and in the tasks it sent off."""
+    for run in AgentRun.objects.live().filter(thread=thread).select_related("thread"):
+        stop_run(run)
+    for task in AgentTask.objects.filter(parent=thread).select_related("thread"):
+        close_thread(task.thread, reason)
+
+
+def delegate(parent: Thread, title: str, instructions: str) -> AgentTask:
+    """Send a sub-agent off; its report wakes the parent. Must be called inside the parent's transaction."""
+    thread = open_thread(parent.user, AgentTask.kind())
+    task = AgentTask.objects.create(
+        user=parent.user, thread=thread, parent=parent, title=title, instructions=instructions
+    )
+    run = AgentRun.objects.create(thread=thread, trigger=Trigger.TASK)
+    Thread.objects.filter(pk=thread.pk).update(live_run=run.pk, pending=1)
+    ThreadMessage.objects.create(thread=thread, run=run, source=Source.USER, content=instructions, processed=False)
+    transaction.on_commit(lambda: bell.ring(run.pk))
+    return task
+
+
+def _checked(content: str) -> str:
+    content = clean(content).strip()
+    if not content:
+        raise Refused("blank", "Write something first.")
+    if len(content) > settings.WAYMARK_MESSAGE_LENGTH:
+        limit = settings.WAYMARK_MESSAGE_LENGTH
+        raise Refused("too_long", f"The message has {len(content):,} characters; at most {limit:,} can be sent.")
+    return content
+
+
+def _accepted_before(thread: Thread, client_message_id: UUID | None) -> Accepted:
+    message = ThreadMessage.objects.filter(thread=thread, client_message_id=client_message_id).first()
+    if message is None:
+        raise Refused("gone", "This conversation does not exist any more.")
+    return Accepted(message, message.run_id, created=False)

@@ -1,0 +1,64 @@
+"""What the model may do to agents."""
+
+from pydantic import Field
+
+from agents import services
+from memory.models import Thread
+from memory.text import clip
+from tools.base import Arguments, Audience, Effect, Outcome, Reversal, Risk, Tool, ToolContext, ToolError, Wording
+
+
+class Words(Arguments):
+    text: str = Field(description="What to say to the user, in markdown.")
+
+
+class SendMessage(Tool[Words]):
+    """The engine posts what was `said` as the agent's message, in the commit that records the outcome."""
+
+    name = "send_message"
+    description = "Say something to the user. This ends your turn, so say everything that is needed."
+    wording = Wording("message-circle", "Writing to you", "Wrote to you", "Could not write to you")
+    effect = Effect.IDEMPOTENT
+    reversal = Reversal.COMPENSABLE
+    risk = Risk.ALLOWED
+    audience = frozenset({Audience.CONVERSATION})
+    parallel_safe = False
+    Arguments = Words
+
+    def run(self, arguments: Words, context: ToolContext) -> Outcome:
+        if not arguments.text.strip():
+            raise ToolError("The text is blank; nothing was sent.")
+        return Outcome("The message was delivered.", said=arguments.text)
+
+
+class Assignment(Arguments):
+    title: str = Field(description="A short name of the task, at most 100 characters.", max_length=100)
+    instructions: str = Field(description="Everything the sub-agent must know: it sees nothing else of this talk.")
+
+
+class CreateTask(Tool[Assignment]):
+    name = "create_task"
+    description = (
+        "Send a sub-agent off to work in the background, for research or anything that takes several steps. "
+        "Its report comes back to you as a message; do not wait for it."
+    )
+    wording = Wording("list-todo", "Sending a helper off", "Sent a helper off", "Could not send a helper off")
+    effect = Effect.LOCAL
+    reversal = Reversal.COMPENSABLE
+    audience = frozenset({Audience.CONVERSATION})
+    parallel_safe = False
+    Arguments = Assignment
+
+    def subject(self, arguments: Assignment) -> str:
+        return clip(arguments.title, 80)
+
+    def run(self, arguments: Assignment, context: ToolContext) -> Outcome:
+        if not arguments.instructions.strip():
+            raise ToolError("The instructions are blank; no task was created.")
+        parent = Thread.objects.select_related("user").get(pk=context.thread_id)
+        task = services.delegate(parent, arguments.title, arguments.instructions)
+        return Outcome(
+            f"The task {task.title!r} (id {task.pk}) is under way. Its report will come as a message.",
+            clip(task.title, 80),
+            undo={"task": str(task.pk)},
+        )

@@ -1,0 +1,220 @@
+"""All settings, in one place, read from the environment. Wrong values fail loudly at start-up."""
+
+from pathlib import Path
+
+import django_stubs_ext
+import environ
+from django.core.exceptions import ImproperlyConfigured
+from django.utils.csp import CSP
+
+from config.logs import logging_config
+
+# Generic classes such as ModelAdmin[Goal] are written for the type checker; this makes them work at run time.
+django_stubs_ext.monkeypatch()
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+
+env = environ.Env()
+environ.Env.read_env(BASE_DIR / ".env")
+
+VERSION = "0.1.0"
+DEBUG = env.bool("WAYMARK_DEBUG", default=False)
+DATA_DIR = Path(env.str("WAYMARK_DATA", default=str(BASE_DIR / ".waymark"))).resolve()
+
+# `manage.py up` makes both keys and keeps them in the data directory; everybody else must give them.
+EXAMPLE_SECRETS = {"", "change-me", "secret", "insecure"}
+SECRET_KEY = env.str("WAYMARK_SECRET_KEY", default="")
+FIELD_KEYS: list[str] = env.list("WAYMARK_FIELD_KEYS", default=[])
+if SECRET_KEY in EXAMPLE_SECRETS or any(key in EXAMPLE_SECRETS for key in FIELD_KEYS):
+    raise ImproperlyConfigured(
+        "WAYMARK_SECRET_KEY is missing or an example. Start with bin/up, which makes one, or set a random value."
+    )
+
+ALLOWED_HOSTS: list[str] = env.list("WAYMARK_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])
+# Full origins such as https://waymark.example; websockets and cross-origin POSTs are refused from any other.
+CSRF_TRUSTED_ORIGINS: list[str] = env.list("WAYMARK_ORIGINS", default=[])
+HTTPS = env.bool("WAYMARK_HTTPS", default=False)
+
+INSTALLED_APPS = [
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django.contrib.humanize",
+    "allauth",
+    "allauth.account",
+    "channels",
+    "django_htmx",
+    "django_rq",
+    "rest_framework",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+    "config.apps.Config",
+    "goals.apps.GoalsConfig",
+    "agents.apps.AgentsConfig",
+    "tools.apps.ToolsConfig",
+    "memory.apps.MemoryConfig",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "django.middleware.csp.ContentSecurityPolicyMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.locale.LocaleMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+    "goals.middleware.UserTimeZoneMiddleware",
+]
+
+ROOT_URLCONF = "config.urls"
+ASGI_APPLICATION = "config.asgi.application"
+WSGI_APPLICATION = None
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+                "goals.context.shell",
+            ],
+        },
+    },
+]
+
+# -- Servers ----------------------------------------------------------------------------------------------------------
+# Every time-out is set: a link that is dead must be noticed, not waited for.
+DATABASES = {"default": env.db_url("DATABASE_URL", default="postgres://waymark@localhost/waymark")}
+DATABASES["default"]["OPTIONS"] = {
+    **DATABASES["default"].get("OPTIONS", {}),
+    "connect_timeout": 5,
+    "options": "-c statement_timeout=30000 -c lock_timeout=10000 -c idle_in_transaction_session_timeout=60000",
+    "pool": {"min_size": 0, "max_size": env.int("WAYMARK_DB_POOL", default=20), "timeout": 20, "max_idle": 120},
+}
+DATABASES["default"]["DISABLE_SERVER_SIDE_CURSORS"] = False
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+REDIS_URL = env.str("REDIS_URL", default="redis://localhost:6379/0")
+REDIS_PREFIX = env.str("WAYMARK_REDIS_PREFIX", default="waymark:")
+RQ_QUEUES = {"default": {"URL": REDIS_URL, "DEFAULT_TIMEOUT": 3600, "REDIS_CLIENT_KWARGS": {"max_connections": 50}}}
+RQ_SHOW_ADMIN_LINK = True
+
+# -- People -----------------------------------------------------------------------------------------------------------
+AUTHENTICATION_BACKENDS = [
+    "django.contrib.auth.backends.ModelBackend",
+    "allauth.account.auth_backends.AuthenticationBackend",
+]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
+]
+ACCOUNT_LOGIN_METHODS = {"email"}
+ACCOUNT_SIGNUP_FIELDS = ["email*", "password1*"]
+ACCOUNT_EMAIL_VERIFICATION = "none"
+ACCOUNT_ADAPTER = "agents.accounts.AccountAdapter"
+ACCOUNT_SESSION_REMEMBER = True
+ACCOUNT_LOGOUT_ON_PASSWORD_CHANGE = True
+WAYMARK_SIGNUP_OPEN = env.bool("WAYMARK_SIGNUP_OPEN", default=False)
+LOGIN_REDIRECT_URL = "/"
+LOGIN_URL = "account_login"
+MAILERS = {"default": {"BACKEND": "django.core.mail.backends.console.EmailBackend"}}
+
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
+SESSION_COOKIE_SAMESITE = "Lax"
+SECURE_SSL_REDIRECT = HTTPS
+SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+SECURE_CSP = {
+    "default-src": [CSP.NONE],
+    "script-src": [CSP.SELF],
+    "style-src": [CSP.SELF],
+    "img-src": [CSP.SELF, "data:"],
+    "font-src": [CSP.SELF],
+    "connect-src": [CSP.SELF],
+    "manifest-src": [CSP.SELF],
+    "form-action": [CSP.SELF],
+    "frame-ancestors": [CSP.NONE],
+    "base-uri": [CSP.NONE],
+}
+
+LANGUAGE_CODE = "en"
+TIME_ZONE = "Etc/UTC"
+USE_I18N = True
+USE_TZ = True
+
+STATIC_URL = "/static/"
+STATIC_ROOT = Path(env.str("WAYMARK_STATIC_ROOT", default=str(DATA_DIR / "static")))
+STATICFILES_DIRS = [BASE_DIR / "static"]
+WHITENOISE_USE_FINDERS = True
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+}
+
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": ["agents.authentication.DeviceAuthentication"],
+    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "EXCEPTION_HANDLER": "agents.api_errors.exception_handler",
+    "UNAUTHENTICATED_USER": None,
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Waymark API",
+    "VERSION": "1",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "SCHEMA_PATH_PREFIX": "/api/v1",
+}
+DATA_UPLOAD_MAX_MEMORY_SIZE = 2_000_000
+
+# -- What agents are and may do -----------------------------------------------------------------------------------------
+AGENT_KINDS = ["goals.models.Goal", "agents.models.UserAgent", "agents.models.AgentTask"]
+AGENT_TOOLS = [
+    "agents.tools.SendMessage",
+    "agents.tools.CreateTask",
+    "tools.builtin.notes.CreateNote",
+    "tools.builtin.notes.SearchNotes",
+    "tools.builtin.notes.ListNotes",
+]
+
+# Limits of one run (mission B1).
+WAYMARK_MAX_ITERATIONS = env.int("WAYMARK_MAX_ITERATIONS", default=20)
+WAYMARK_MAX_SECONDS = env.float("WAYMARK_MAX_SECONDS", default=600)
+WAYMARK_MAX_SAME_TOOL = env.int("WAYMARK_MAX_SAME_TOOL", default=5)
+WAYMARK_TASK_HISTORY_ENTRIES = env.int("WAYMARK_TASK_HISTORY_ENTRIES", default=20)
+WAYMARK_MESSAGE_LENGTH = env.int("WAYMARK_MESSAGE_LENGTH", default=100_000)
+WAYMARK_OBSERVATION_LENGTH = env.int("WAYMARK_OBSERVATION_LENGTH", default=20_000)
+
+# The worker (docs/operations.md). Seconds.
+WAYMARK_LEASE_SECONDS = env.float("WAYMARK_LEASE_SECONDS", default=30)
+WAYMARK_RENEW_SECONDS = env.float("WAYMARK_RENEW_SECONDS", default=5)
+WAYMARK_SWEEP_SECONDS = env.float("WAYMARK_SWEEP_SECONDS", default=5)
+WAYMARK_DRAIN_SECONDS = env.float("WAYMARK_DRAIN_SECONDS", default=30)
+WAYMARK_HOT_POOL = env.int("WAYMARK_HOT_POOL", default=16)
+
+# The model used by those who have set up none: a server named in the environment, else the demo.
+OPENAI_BASE_URL = env.str("OPENAI_BASE_URL", default="")
+OPENAI_API_KEY = env.str("OPENAI_API_KEY", default="")
+WAYMARK_MODEL = env.str("WAYMARK_MODEL", default="gpt-5-mini")
+WAYMARK_DEMO_DELAY = env.float("WAYMARK_DEMO_DELAY", default=0.025)
+WAYMARK_MODEL_IDLE_SECONDS = env.float("WAYMARK_MODEL_IDLE_SECONDS", default=120)
+
+LOGGING_CONFIG = None
+logging_config(env.str("WAYMARK_LOG_LEVEL", default="INFO"), env.str("WAYMARK_LOG_FORMAT", default="console"))

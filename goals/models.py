@@ -1,0 +1,77 @@
+"""What is wanted."""
+
+from typing import Self
+
+from django.conf import settings
+from django.db import models
+
+from agents.agentable import Agentable
+from agents.models import ModelConnection
+from memory.models import OwnedQuerySet
+
+
+class GoalStatus(models.TextChoices):
+    WORKING = "working"
+    WAITING = "waiting"
+    ARCHIVED = "archived"
+
+
+class Blaze(models.TextChoices):
+    """The painted sign on the tree: each goal has its own (symbols `b-…` of icons.svg)."""
+
+    PEAK = "peak"
+    BARS = "bars"
+    RING = "ring"
+    SPLIT = "split"
+    CHEVRON = "chev"
+
+
+class GoalQuerySet(OwnedQuerySet["Goal"]):
+    def current(self) -> Self:
+        """Goals that are not put away."""
+        return self.filter(archived_at=None)
+
+
+class Goal(Agentable):
+    """Something a person wants, pursued for weeks in one conversation."""
+
+    TITLE_LENGTH = 120
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="goals")
+    title = models.CharField(max_length=TITLE_LENGTH)
+    description = models.TextField(blank=True, default="")
+    archived_at = models.DateTimeField(null=True, blank=True)
+    blaze = models.CharField(max_length=10, choices=Blaze, default=Blaze.PEAK)
+    switched_off = models.JSONField(default=list, blank=True, help_text="Names of tools switched off for this goal")
+    model_connection = models.ForeignKey(
+        ModelConnection, models.SET_NULL, null=True, blank=True, related_name="+", help_text="Empty: the user's default"
+    )
+
+    prompt = "goal"
+
+    objects = GoalQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-thread__active_at"]
+
+    def __str__(self) -> str:
+        return self.title
+
+    @property
+    def status(self) -> GoalStatus:
+        """Derived from the thread's row, so that it is never stale: working means a run is live."""
+        if self.archived_at is not None:
+            return GoalStatus.ARCHIVED
+        return GoalStatus.WORKING if self.thread.live_run else GoalStatus.WAITING
+
+    def name(self) -> str:
+        return self.title
+
+    def briefing(self) -> dict[str, object]:
+        return {"title": self.title, "description": self.description}
+
+    def disabled_tools(self) -> frozenset[str]:
+        return frozenset(self.switched_off)
+
+    def connection(self) -> ModelConnection | None:
+        return self.model_connection

@@ -1,0 +1,79 @@
+"""Every write to goals that a face may ask for."""
+
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.utils import timezone
+
+from agents.models import ModelConnection
+from agents.services import Refused, close_thread, open_thread
+from goals.models import Blaze, Goal
+from memory.text import clean
+
+DESCRIPTION_LENGTH = 10_000
+
+
+def create_goal(user: User, title: str, description: str = "") -> Goal:
+    """Create a goal and its thread; its blaze is the one the user's goals wear least.
+
+    Raises:
+        Refused: blank or too long.
+    """
+    title, description = _checked(title, description)
+    with transaction.atomic():
+        thread = open_thread(user, Goal.kind())
+        return Goal.objects.create(
+            user=user, thread=thread, title=title, description=description, blaze=_least_worn(user)
+        )
+
+
+def update_goal(goal: Goal, *, title: str | None = None, description: str | None = None) -> Goal:
+    """
+    Raises:
+        Refused: blank or too long.
+    """
+    goal.title, goal.description = _checked(
+        goal.title if title is None else title,
+        goal.description if description is None else description,
+    )
+    goal.save(update_fields=["title", "description"])
+    return goal
+
+
+def archive_goal(goal: Goal) -> None:
+    """Put a goal away; a live run of it is stopped."""
+    close_thread(goal.thread, "The goal was archived.")
+    goal.archived_at = timezone.now()
+    goal.save(update_fields=["archived_at"])
+
+
+def reopen_goal(goal: Goal) -> None:
+    goal.archived_at = None
+    goal.save(update_fields=["archived_at"])
+
+
+def delete_goal(goal: Goal) -> None:
+    """Delete a goal with everything that hangs on it: messages, history, runs, actions, notes, tasks."""
+    close_thread(goal.thread, "The goal was deleted.")
+    goal.thread.delete()
+
+
+def choose_model(goal: Goal, connection: ModelConnection | None) -> None:
+    """Let one goal think with a model of its own; None goes back to the user's default."""
+    goal.model_connection = connection
+    goal.save(update_fields=["model_connection"])
+
+
+def _checked(title: str, description: str) -> tuple[str, str]:
+    title, description = " ".join(clean(title).split()), clean(description).strip()
+    if not title:
+        raise Refused("blank", "A goal needs a title.")
+    if len(title) > Goal.TITLE_LENGTH:
+        raise Refused("too_long", f"The title may have {Goal.TITLE_LENGTH} characters at most.")
+    if len(description) > DESCRIPTION_LENGTH:
+        raise Refused("too_long", f"The description may have {DESCRIPTION_LENGTH:,} characters at most.")
+    return title, description
+
+
+def _least_worn(user: User) -> str:
+    worn = list(Goal.objects.for_user(user).values_list("blaze", flat=True))
+    return min(Blaze.values, key=worn.count)

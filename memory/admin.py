@@ -1,0 +1,93 @@
+"""Staff pages of what is remembered: threads with the model's view of them, and notes."""
+
+import json
+from typing import Any
+
+from django.conf import settings
+from django.contrib import admin
+from django.http import Http404, HttpRequest, HttpResponse
+from django.template.loader import render_to_string
+from django.urls import URLPattern, path, reverse
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from memory import llm_transcript
+from memory.admin_base import ReadOnlyAdmin, record
+from memory.models import AgentRun, HistoryEntry, Note, Thread
+
+SILENT_AFTER_SECONDS = 60
+
+
+@admin.register(Thread)
+class ThreadAdmin(ReadOnlyAdmin[Thread]):
+    list_display = ["id", "user", "kind", "working", "pending", "history_length", "created_at"]
+    list_filter = ["kind", ("live_run", admin.EmptyFieldListFilter)]
+    list_select_related = ["user"]
+    search_fields = ["id", "user__email"]
+    ordering = ["-id"]
+    fields = ["user", "kind", "created_at", "pending", "history_length", "runtime", "elsewhere", "transcript"]
+    readonly_fields = fields
+
+    @admin.display(boolean=True, description="orchestrator running")
+    def working(self, thread: Thread) -> bool:
+        return thread.live_run is not None
+
+    @admin.display(description="runtime state")
+    def runtime(self, thread: Thread) -> SafeString:
+        return render_to_string("admin/runtime_state.html", {"run": _live_run(thread), "now": timezone.now()})
+
+    @admin.display(description="see also")
+    def elsewhere(self, thread: Thread) -> SafeString:
+        return format_html(
+            '<a href="{}?thread__id__exact={}">runs</a> · <a href="{}">history as JSON</a>',
+            reverse("admin:memory_agentrun_changelist"),
+            thread.pk,
+            reverse("admin:memory_thread_history_json", args=[thread.pk]),
+        )
+
+    @admin.display(description="LLM history")
+    def transcript(self, thread: Thread) -> SafeString:
+        return llm_transcript.render(thread)
+
+    def get_urls(self) -> list[URLPattern]:
+        raw = self.admin_site.admin_view(self.history_json)
+        return [path("<uuid:thread_id>/history.json", raw, name="memory_thread_history_json"), *super().get_urls()]
+
+    def history_json(self, request: HttpRequest, thread_id: Any) -> HttpResponse:
+        """The whole history as it is stored, as a download."""
+        thread = self.get_object(request, str(thread_id))
+        if thread is None or not self.has_view_permission(request, thread):
+            raise Http404
+        record(request, [thread], "Downloaded the LLM history")
+        entries = HistoryEntry.objects.filter(thread=thread).order_by("seq").values("seq", "role", "blocks", "created_at")
+        body = json.dumps(list(entries), default=str, indent=1, ensure_ascii=False)
+        headers = {"Content-Disposition": f'attachment; filename="history-{thread.pk}.json"'}
+        return HttpResponse(body, content_type="application/json", headers=headers)
+
+
+def _live_run(thread: Thread) -> AgentRun | None:
+    """The live run with `heartbeat_age` in seconds and whether that is too long (`silent`)."""
+    run = AgentRun.objects.live().filter(thread=thread).first()
+    if run is not None:
+        age = heartbeat_age(run)
+        run.heartbeat_age, run.silent = age, age is not None and age > SILENT_AFTER_SECONDS  # type: ignore[attr-defined]
+    return run
+
+
+def heartbeat_age(run: AgentRun) -> float | None:
+    """Seconds since the worker last renewed its lease; None when no worker has the run."""
+    if run.lease_until is None:
+        return None
+    left = (run.lease_until - timezone.now()).total_seconds()
+    return max(0.0, settings.WAYMARK_LEASE_SECONDS - left)
+
+
+@admin.register(Note)
+class NoteAdmin(ReadOnlyAdmin[Note]):
+    list_display = ["title", "user", "author", "thread", "updated_at"]
+    list_filter = ["author"]
+    list_select_related = ["user", "thread"]
+    search_fields = ["title", "user__email"]
+    fields = ["title", "body", "author", "user", "thread", "created_at", "updated_at"]
+    readonly_fields = fields

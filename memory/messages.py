@@ -1,0 +1,85 @@
+"""What the model sees: messages as pure values.
+
+A value has no id and no row; equal content is equal. Rows, ids and times live in `memory.models`, vendor formats in
+`agents.providers`.
+"""
+
+from collections.abc import Iterable
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter
+
+type Role = Literal["user", "assistant", "tool"]
+
+
+class Value(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Text(Value):
+    type: Literal["text"] = "text"
+    text: str
+
+
+class Thinking(Value):
+    """Reasoning that must go back to its vendor exactly as it came; `signature` is opaque."""
+
+    type: Literal["thinking"] = "thinking"
+    text: str
+    signature: str | None = None
+
+
+class ToolUse(Value):
+    """A call that the model asked for.
+
+    `arguments` is always a JSON object, so that the call can be sent back to any vendor. When the model's own text was
+    not one, `problem` says why (for the model) and the call must be answered with an error, never executed.
+    """
+
+    type: Literal["tool_use"] = "tool_use"
+    id: str
+    name: str
+    arguments: dict[str, JsonValue]
+    problem: str | None = None
+
+
+class ToolResult(Value):
+    """The answer to the call with the same `id`; `content` is never blank."""
+
+    type: Literal["tool_result"] = "tool_result"
+    id: str
+    content: str
+    is_error: bool = False
+
+
+type Block = Annotated[Text | Thinking | ToolUse | ToolResult, Field(discriminator="type")]
+
+BLOCKS: TypeAdapter[tuple[Block, ...]] = TypeAdapter(tuple[Block, ...])
+
+
+class Message(Value):
+    role: Role
+    blocks: tuple[Block, ...]
+
+    @property
+    def text(self) -> str:
+        """All text blocks, joined by an empty line."""
+        return "\n\n".join(block.text for block in self.blocks if isinstance(block, Text))
+
+    @property
+    def calls(self) -> tuple[ToolUse, ...]:
+        return tuple(block for block in self.blocks if isinstance(block, ToolUse))
+
+
+def user(text: str) -> Message:
+    return Message(role="user", blocks=(Text(text=text),))
+
+
+def assistant(text: str, calls: Iterable[ToolUse] = ()) -> Message:
+    """An assistant message; blank text makes no block, because strict vendors refuse one (case HIS-04)."""
+    spoken = (Text(text=text),) if text.strip() else ()
+    return Message(role="assistant", blocks=(*spoken, *calls))
+
+
+def tool(result: ToolResult) -> Message:
+    return Message(role="tool", blocks=(result,))

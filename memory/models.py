@@ -1,0 +1,241 @@
+"""What is remembered: the identity and transcript of every agent, its runs, and its notes.
+
+The hot path writes these tables in `agents.engine.journal`, one statement per durable point; everything else is
+ordinary Django.
+"""
+
+from decimal import Decimal
+from typing import Self
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db import models
+from django.db.models import Q
+from django.db.models.expressions import RawSQL
+from django.db.models.functions import Now
+
+from memory.ids import new_id
+
+
+class OwnedQuerySet[M: models.Model](models.QuerySet[M]):
+    """The one door to objects that a user can reach; children are looked up through their owner."""
+
+    owner = "user"
+
+    def for_user(self, user: User) -> Self:
+        return self.filter(**{self.owner: user})
+
+
+class ThreadQuerySet(OwnedQuerySet["Thread"]):
+    """Threads of a user."""
+
+
+class Thread(models.Model):
+    """The identity, transcript and owner of one Agentable (one-to-one).
+
+    `kind` and the Agentable's own `thread` link lead to it without a generic foreign key (see `agents.agentable`).
+    `live_run` and `pending` change only by arithmetic in the row: a sub-select would see the snapshot of the
+    statement's start even after it waited for a lock.
+    """
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="threads")
+    kind = models.CharField(max_length=60, help_text="Model of the Agentable, such as goals.goal")
+    live_run = models.UUIDField(null=True, help_text="The run that will answer new messages")
+    pending = models.PositiveIntegerField(default=0, help_text="User messages no run has taken yet")
+    notes_digest = models.CharField(
+        max_length=64, blank=True, default="", db_default="", help_text="Which notes the model was last told of"
+    )
+    active_at = models.DateTimeField(db_default=Now(), help_text="When the user last wrote")
+    created_at = models.DateTimeField(db_default=Now())
+
+    objects = ThreadQuerySet.as_manager()
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.id}"
+
+
+class RunStatus(models.TextChoices):
+    QUEUED = "queued"
+    RUNNING = "running"
+    RETRY_WAIT = "retry_wait"
+    WAITING_APPROVAL = "waiting_approval"
+    CANCELLING = "cancelling"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+LIVE = (
+    RunStatus.QUEUED,
+    RunStatus.RUNNING,
+    RunStatus.RETRY_WAIT,
+    RunStatus.WAITING_APPROVAL,
+    RunStatus.CANCELLING,
+)
+
+
+class Trigger(models.TextChoices):
+    MESSAGE = "message"
+    TASK = "task"
+    REPORT = "report"
+    RETRY = "retry"
+
+
+class RunQuerySet(OwnedQuerySet["AgentRun"]):
+    owner = "thread__user"
+
+    def live(self) -> Self:
+        return self.filter(status__in=LIVE)
+
+
+class AgentRun(models.Model):
+    """One worker job of one agent, from wake-up until nothing is left to do, it must wait, or a limit is hit.
+
+    The row is the lock: the partial unique index allows one live run per thread, `lease_token` and `fence` say which
+    worker may write. Only PostgreSQL's clock decides about `lease_until` and `due_at`.
+    """
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    thread = models.ForeignKey(Thread, models.CASCADE, related_name="runs")
+    status = models.CharField(max_length=20, choices=RunStatus, default=RunStatus.QUEUED)
+    trigger = models.CharField(max_length=20, choices=Trigger, default=Trigger.MESSAGE)
+    reason = models.CharField(max_length=40, blank=True, default="", db_default="", help_text="Why it ended")
+    error = models.TextField(blank=True, default="", db_default="")
+    step = models.PositiveIntegerField(default=0, db_default=0)
+    input_tokens = models.PositiveBigIntegerField(default=0, db_default=0)
+    output_tokens = models.PositiveBigIntegerField(default=0, db_default=0)
+    cached_tokens = models.PositiveBigIntegerField(default=0, db_default=0)
+    cost = models.DecimalField(
+        max_digits=18, decimal_places=9, default=Decimal(0), db_default=Decimal(0), help_text="US dollars, known part"
+    )
+    cost_known = models.BooleanField(default=True, db_default=True, help_text="False when some call had no price")
+    fence = models.PositiveBigIntegerField(default=0, db_default=0)
+    lease_token = models.UUIDField(null=True)
+    lease_until = models.DateTimeField(null=True)
+    due_at = models.DateTimeField(null=True)
+    recoveries = models.PositiveIntegerField(default=0, db_default=0)
+    created_at = models.DateTimeField(db_default=Now())
+    started_at = models.DateTimeField(null=True)
+    finished_at = models.DateTimeField(null=True)
+
+    objects = RunQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["thread"], condition=Q(status__in=LIVE), name="one_live_run_per_thread"),
+        ]
+        indexes = [
+            models.Index(fields=["thread", "-created_at"]),
+            models.Index(fields=["status"], condition=Q(status__in=LIVE), name="live_runs"),
+        ]
+
+    def __str__(self) -> str:
+        return f"run {self.id} ({self.status})"
+
+    @property
+    def is_live(self) -> bool:
+        return self.status in LIVE
+
+
+class Source(models.TextChoices):
+    USER = "user"
+    AGENT = "agent"
+    ERROR = "error"
+
+
+class MessageType(models.TextChoices):
+    TEXT = "text"
+    TOOL = "tool"
+
+
+class MessageQuerySet(OwnedQuerySet["ThreadMessage"]):
+    owner = "thread__user"
+
+
+class ThreadMessage(models.Model):
+    """One entry that the user sees. A tool message only points to its action; results live in the history.
+
+    `position` orders the thread; `processed` is true once a run has taken the message up (user messages only).
+    """
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    thread = models.ForeignKey(Thread, models.CASCADE, related_name="messages")
+    run = models.ForeignKey(AgentRun, models.SET_NULL, null=True, related_name="messages")
+    position = models.BigIntegerField(db_default=RawSQL("nextval('memory_message_position')", []), editable=False)
+    source = models.CharField(max_length=10, choices=Source)
+    message_type = models.CharField(max_length=10, choices=MessageType, default=MessageType.TEXT)
+    content = models.TextField(blank=True, default="")
+    metadata = models.JSONField(default=dict, blank=True, db_default={}, help_text="memory.metadata.MessageMetadata")
+    processed = models.BooleanField(default=True, db_default=True)
+    client_message_id = models.UUIDField(null=True)
+    created_at = models.DateTimeField(db_default=Now())
+
+    objects = MessageQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["position"]
+        constraints = [
+            models.UniqueConstraint(fields=["thread", "client_message_id"], name="one_message_per_client_id"),
+        ]
+        indexes = [
+            models.Index(fields=["thread", "position"]),
+            models.Index(fields=["thread"], condition=Q(processed=False), name="waiting_messages"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.source} {self.message_type} {self.id}"
+
+
+class HistoryEntry(models.Model):
+    """One row of llm_history: what the model sees. Append-only; `seq` orders it within its thread."""
+
+    id = models.BigAutoField(primary_key=True)
+    thread = models.ForeignKey(Thread, models.CASCADE, related_name="llm_history")
+    run = models.ForeignKey(AgentRun, models.SET_NULL, null=True, related_name="+")
+    seq = models.PositiveIntegerField()
+    role = models.CharField(max_length=10)
+    blocks = models.JSONField(help_text="memory.messages.Block, a list")
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        ordering = ["seq"]
+        verbose_name_plural = "history entries"
+        constraints = [models.UniqueConstraint(fields=["thread", "seq"], name="one_entry_per_place")]
+
+    def __str__(self) -> str:
+        return f"{self.seq} {self.role}"
+
+
+class Author(models.TextChoices):
+    USER = "user"
+    AGENT = "agent"
+
+
+class NoteQuerySet(OwnedQuerySet["Note"]):
+    """Notes of a user."""
+
+
+class Note(models.Model):
+    """A markdown note of one thread's Agentable, written by the user or the agent."""
+
+    TITLE_LENGTH = 200
+    BODY_LENGTH = 200_000
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="notes")
+    thread = models.ForeignKey(Thread, models.CASCADE, related_name="notes")
+    title = models.CharField(max_length=TITLE_LENGTH)
+    body = models.TextField(blank=True, default="")
+    author = models.CharField(max_length=10, choices=Author, default=Author.USER)
+    created_at = models.DateTimeField(db_default=Now())
+    updated_at = models.DateTimeField(auto_now=True)
+
+    objects = NoteQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-updated_at"]
+        indexes = [models.Index(fields=["thread", "-updated_at"])]
+
+    def __str__(self) -> str:
+        return self.title

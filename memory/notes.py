@@ -1,0 +1,58 @@
+"""Notes: every write that a face or a tool may ask for."""
+
+from django.contrib.auth.models import User
+from django.db.models import Q
+
+from memory.models import Author, Note, NoteQuerySet, Thread
+from memory.text import clean
+
+
+class NoteRefused(Exception):
+    """The note cannot be saved as asked; the message is for people and models alike."""
+
+
+def create_note(thread: Thread, title: str, body: str = "", author: Author = Author.USER) -> Note:
+    """
+    Raises:
+        NoteRefused: blank title, or title or body too long.
+    """
+    title, body = _checked(title, body)
+    return Note.objects.create(user_id=thread.user_id, thread=thread, title=title, body=body, author=author)
+
+
+def update_note(note: Note, *, title: str | None = None, body: str | None = None) -> Note:
+    """
+    Raises:
+        NoteRefused: blank title, or title or body too long.
+    """
+    note.title, note.body = _checked(
+        note.title if title is None else title,
+        note.body if body is None else body,
+    )
+    note.save(update_fields=["title", "body", "updated_at"])
+    return note
+
+
+def delete_note(note: Note) -> None:
+    note.delete()
+
+
+def search_notes(user: User, query: str, thread: Thread | None = None) -> NoteQuerySet:
+    """Notes that hold every word of `query` in title or body, newest first; all notes when the query is blank."""
+    found = Note.objects.for_user(user).select_related("thread")
+    if thread is not None:
+        found = found.filter(thread=thread)
+    for word in clean(query).split()[:20]:
+        found = found.filter(Q(title__icontains=word) | Q(body__icontains=word))
+    return found
+
+
+def _checked(title: str, body: str) -> tuple[str, str]:
+    title, body = " ".join(clean(title).split()), clean(body)
+    if not title:
+        raise NoteRefused("A note needs a title.")
+    if len(title) > Note.TITLE_LENGTH:
+        raise NoteRefused(f"The title has {len(title)} characters; at most {Note.TITLE_LENGTH} are allowed.")
+    if len(body) > Note.BODY_LENGTH:
+        raise NoteRefused(f"The note has {len(body):,} characters; at most {Note.BODY_LENGTH:,} are allowed.")
+    return title, body

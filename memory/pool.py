@@ -1,0 +1,105 @@
+"""The connections of the hot path.
+
+Durable points are single autocommit statements on prepared connections; through the ORM's connection the same
+statements take about half as long again (docs/performance.md). Borrow per statement, hold nothing while waiting.
+"""
+
+import contextlib
+import os
+import threading
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import orjson
+from django.conf import settings
+from django.db import connections
+from psycopg import Connection
+from psycopg.rows import TupleRow
+from psycopg.types.json import set_json_dumps, set_json_loads
+from psycopg_pool import ConnectionPool
+
+type Row = tuple[Any, ...]
+
+_lock = threading.Lock()
+_pool: ConnectionPool[Connection[TupleRow]] | None = None
+
+
+def execute(sql: str, parameters: Mapping[str, object]) -> list[Row]:
+    """Run one statement in its own transaction and return its rows.
+
+    Raises:
+        psycopg.Error: the statement failed or its outcome is unknown.
+    """
+    with _open_pool().connection() as connection:
+        return execute_on(connection, sql, parameters)
+
+
+def execute_on(connection: Connection[Any], sql: str, parameters: Mapping[str, object]) -> list[Row]:
+    """Run one statement on a given connection, for callers that have a transaction open."""
+    cursor = connection.execute(sql.encode(), parameters)
+    return cursor.fetchall() if cursor.description else []
+
+
+@contextlib.contextmanager
+def orm() -> Iterator[None]:
+    """Use the ORM in a worker's thread and give its connection back to Django's pool at once: a run must hold no
+    connection while it waits for a model."""
+    try:
+        yield
+    finally:
+        connections["default"].close()
+
+
+def orm_connection() -> Connection[Any]:
+    """The ORM's own connection, for hot statements that belong into its open transaction."""
+    connections["default"].ensure_connection()
+    raw = connections["default"].connection
+    assert raw is not None
+    return raw
+
+
+def close() -> None:
+    """Close every connection, at the end of the process or before its database is dropped."""
+    global _pool
+    with _lock:
+        pool, _pool = _pool, None
+    if pool is not None:
+        pool.close(timeout=0)
+
+
+def _open_pool() -> ConnectionPool[Connection[TupleRow]]:
+    global _pool
+    if _pool is None:
+        with _lock:
+            if _pool is None:
+                _pool = _make()
+    return _pool
+
+
+def _make() -> ConnectionPool[Connection[TupleRow]]:
+    parameters = connections["default"].get_connection_params()
+    wanted = ("host", "port", "user", "password", "dbname", "connect_timeout", "options", "sslmode", "sslrootcert")
+    return ConnectionPool(
+        kwargs={key: parameters[key] for key in wanted if key in parameters}
+        | {"autocommit": True, "prepare_threshold": 0},
+        min_size=1,
+        max_size=settings.WAYMARK_HOT_POOL,
+        timeout=20,
+        configure=_configure,
+        open=True,
+        name="hot",
+    )
+
+
+def _configure(connection: Connection[TupleRow]) -> None:
+    set_json_dumps(orjson.dumps, connection)
+    set_json_loads(orjson.loads, connection)
+
+
+def _forget() -> None:
+    """A forked child must not share its parent's sockets; it opens its own."""
+    global _pool, _lock
+    _pool, _lock = None, threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forget)

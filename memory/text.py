@@ -1,0 +1,63 @@
+"""Text that PostgreSQL, JSON and people can all take.
+
+Models, tools and users produce NUL characters and halves of surrogate pairs. A text column, JSONB and UTF-8 each
+refuse them in their own way (cases STO-01, STO-02), so text is cleaned once, where it enters.
+"""
+
+import re
+from typing import cast
+
+from pydantic import JsonValue
+
+REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
+_JOINED = re.compile("[\u0300-\u036f\u200d\u20e3\ufe00-\ufe0f\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]")
+_FLAG = re.compile("[\U0001f1e6-\U0001f1ff]")
+
+
+def clean(text: str) -> str:
+    """Return `text` with surrogate pairs joined and everything that cannot be stored shown as U+FFFD."""
+    if _UNSTORABLE.search(text) is None:
+        return text
+    joined = _PAIR.sub(lambda pair: pair[0].encode("utf-16", "surrogatepass").decode("utf-16"), text)
+    return _UNSTORABLE.sub(REPLACEMENT, joined)
+
+
+def clean_json(value: object) -> JsonValue:
+    """Return a JSON value with every string (keys too) cleaned."""
+    match value:
+        case str():
+            return clean(value)
+        case dict():
+            return {clean(str(key)): clean_json(item) for key, item in value.items()}
+        case list() | tuple():
+            return [clean_json(item) for item in value]
+        case _:
+            return cast(JsonValue, value)
+
+
+def clip(text: str, length: int) -> str:
+    """Return at most `length` characters of `text` on one line, cut between graphemes, with an ellipsis when cut.
+
+    Combining marks, emoji joiners, variation selectors, skin tones and flag pairs stay with their base character.
+    """
+    flat = " ".join(clean(text).split())
+    if len(flat) <= length:
+        return flat
+    cut = max(length - 1, 0)
+    while cut > 0 and _inside_grapheme(flat, cut):
+        cut -= 1
+    return flat[:cut].rstrip() + "…"
+
+
+def _inside_grapheme(text: str, cut: int) -> bool:
+    after, before = text[cut], text[cut - 1]
+    if _JOINED.match(after) or before == "\u200d":
+        return True
+    if _FLAG.match(after) and _FLAG.match(before):
+        start = cut
+        while start > 0 and _FLAG.match(text[start - 1]):
+            start -= 1
+        return (cut - start) % 2 == 1
+    return False

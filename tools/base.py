@@ -1,0 +1,132 @@
+"""What a tool is. Plain Python: a tool is a view for the model, it parses arguments and calls a service."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import ClassVar
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, JsonValue
+
+from tools.cancel import CancelToken
+
+
+class Effect(StrEnum):
+    """What running the tool again would mean; decides recovery after a crash (docs/reliability)."""
+
+    PURE = "pure"
+    LOCAL = "local"
+    IDEMPOTENT = "idempotent"
+    VERIFIABLE = "verifiable"
+    NON_IDEMPOTENT = "non_idempotent"
+
+
+class Risk(StrEnum):
+    ALLOWED = "allowed"
+    RESTRICTED = "restricted"
+    FORBIDDEN = "forbidden"
+
+
+class Reversal(StrEnum):
+    """Whether the effect can be taken back. `NOTHING`: the tool only reads."""
+
+    NOTHING = "nothing"
+    UNDOABLE = "undoable"
+    COMPENSABLE = "compensable"
+    IRREVERSIBLE = "irreversible"
+
+
+class Audience(StrEnum):
+    """Which agents a tool suits: those who talk with a person, and those who work alone."""
+
+    CONVERSATION = "conversation"
+    TASK = "task"
+
+
+class ToolError(Exception):
+    """The model is told and the loop goes on. The message is written for the model."""
+
+
+class Arguments(BaseModel):
+    """Base of every tool's arguments: unknown names are an error that the model sees."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolContext:
+    """Who calls, on whose behalf. Filled by the server; nothing in it ever comes from the model."""
+
+    user_id: int
+    thread_id: UUID
+    run_id: UUID
+    action_id: UUID
+    cancel: CancelToken
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a successful call gives back.
+
+    observation: what the model reads.
+    summary: the object of the sentence in the chat's cell ("Created a note" + summary); may be empty.
+    undo: what is needed to take the effect back; None when there is nothing to undo.
+    said: text that the call delivered to the user as the agent's message (send_message); ends a conversational run.
+    """
+
+    observation: str
+    summary: str = ""
+    undo: dict[str, JsonValue] | None = None
+    said: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """How a cell speaks of the call: while it runs, when done, when it failed. `icon` names a symbol of icons.svg."""
+
+    icon: str
+    doing: str
+    done: str
+    failed: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """What the model is told of a tool. `schema` is a JSON schema object."""
+
+    name: str
+    description: str
+    schema: dict[str, JsonValue] = field(hash=False)
+
+
+class Tool[A: Arguments](ABC):
+    """One tool. Stateless: one instance serves every run of the process."""
+
+    name: ClassVar[str]
+    description: ClassVar[str]
+    wording: ClassVar[Wording]
+    effect: ClassVar[Effect] = Effect.PURE
+    risk: ClassVar[Risk] = Risk.ALLOWED
+    reversal: ClassVar[Reversal] = Reversal.NOTHING
+    audience: ClassVar[frozenset[Audience]] = frozenset(Audience)
+    parallel_safe: ClassVar[bool] = True
+    timeout_seconds: ClassVar[float] = 30.0
+    Arguments: type[A]
+
+    @abstractmethod
+    def run(self, arguments: A, context: ToolContext) -> Outcome:
+        """Do it. A `local` tool runs inside the transaction that records its outcome, so it must only touch our
+        database through the default connection.
+
+        Raises:
+            ToolError: for anything that the model should know and may correct.
+        """
+
+    def subject(self, arguments: A) -> str:
+        """The object of the cell's sentence while the call runs ("Creating a note" + subject)."""
+        return ""
+
+    def spec(self) -> ToolSpec:
+        schema = self.Arguments.model_json_schema()
+        schema.pop("title", None)
+        return ToolSpec(self.name, self.description, schema)

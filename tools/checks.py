@@ -1,0 +1,40 @@
+"""Start-up checks: a tool that is wrong must not wait for a model to find out."""
+
+import re
+from collections import Counter
+from typing import Any
+
+from django.conf import settings
+from django.core.checks import CheckMessage, Error, register
+from django.utils.module_loading import import_string
+
+from tools.base import Effect, Reversal, Risk, Tool
+
+NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
+
+
+@register("tools")
+def check_tools(app_configs: object, **kwargs: object) -> list[CheckMessage]:
+    tools: list[type[Tool[Any]]] = []
+    problems: list[CheckMessage] = []
+    for path in settings.AGENT_TOOLS:
+        try:
+            tools.append(import_string(path))
+        except ImportError as error:
+            problems.append(Error(f"AGENT_TOOLS: {error}", hint=f"Correct or remove {path!r}.", id="tools.E001"))
+    twice = [name for name, count in Counter(tool.name for tool in tools).items() if count > 1]
+    problems += [Error(f"Two tools are called {name!r}.", id="tools.E002") for name in twice]
+    return problems + [problem for tool in tools for problem in _check(tool)]
+
+
+def _check(tool: type[Tool[Any]]) -> list[CheckMessage]:
+    problems: list[CheckMessage] = []
+    if not NAME.fullmatch(tool.name):
+        problems.append(Error(f"{tool.name!r} is no name that every vendor takes.", id="tools.E003"))
+    if not tool.description.strip():
+        problems.append(Error(f"{tool.name} has no description.", id="tools.E004"))
+    if tool.effect is not Effect.PURE and tool.reversal is Reversal.NOTHING:
+        problems.append(Error(f"{tool.name} has an effect but does not say how it is taken back.", id="tools.E005"))
+    if tool.reversal is Reversal.IRREVERSIBLE and tool.risk is Risk.ALLOWED:
+        problems.append(Error(f"{tool.name} cannot be undone, so it must need approval.", id="tools.E006"))
+    return problems
