@@ -81,4 +81,3 @@ def agentable_of(thread: Thread) -> Agentable:
     agentable = model._default_manager.select_related("user").get(thread_id=thread.pk)
     assert isinstance(agentable, Agentable)
     return agentable
-

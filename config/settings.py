@@ -213,8 +213,6 @@ WAYMARK_HOT_POOL = env.int("WAYMARK_HOT_POOL", default=16)
 OPENAI_BASE_URL = env.str("OPENAI_BASE_URL", default="")
 OPENAI_API_KEY = env.str("OPENAI_API_KEY", default="")
 WAYMARK_MODEL = env.str("WAYMARK_MODEL", default="gpt-5-mini")
-WAYMARK_DEMO_DELAY = env.float("WAYMARK_DEMO_DELAY", default=0.025)
-WAYMARK_MODEL_IDLE_SECONDS = env.float("WAYMARK_MODEL_IDLE_SECONDS", default=120)
 
 LOGGING_CONFIG = None
 logging_config(env.str("WAYMARK_LOG_LEVEL", default="INFO"), env.str("WAYMARK_LOG_FORMAT", default="console"))

@@ -21,12 +21,12 @@ SILENT_AFTER_SECONDS = 60
 
 @admin.register(Thread)
 class ThreadAdmin(ReadOnlyAdmin[Thread]):
-    list_display = ["id", "user", "kind", "working", "pending", "history_length", "created_at"]
+    list_display = ["id", "user", "kind", "working", "pending", "created_at"]
     list_filter = ["kind", ("live_run", admin.EmptyFieldListFilter)]
     list_select_related = ["user"]
     search_fields = ["id", "user__email"]
     ordering = ["-id"]
-    fields = ["user", "kind", "created_at", "pending", "history_length", "runtime", "elsewhere", "transcript"]
+    fields = ["user", "kind", "created_at", "pending", "runtime", "elsewhere", "transcript"]
     readonly_fields = fields
 
     @admin.display(boolean=True, description="orchestrator running")
@@ -60,7 +60,9 @@ class ThreadAdmin(ReadOnlyAdmin[Thread]):
         if thread is None or not self.has_view_permission(request, thread):
             raise Http404
         record(request, [thread], "Downloaded the LLM history")
-        entries = HistoryEntry.objects.filter(thread=thread).order_by("seq").values("seq", "role", "blocks", "created_at")
+        entries = (
+            HistoryEntry.objects.filter(thread=thread).order_by("seq").values("seq", "role", "blocks", "created_at")
+        )
         body = json.dumps(list(entries), default=str, indent=1, ensure_ascii=False)
         headers = {"Content-Disposition": f'attachment; filename="history-{thread.pk}.json"'}
         return HttpResponse(body, content_type="application/json", headers=headers)

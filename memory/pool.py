@@ -54,7 +54,7 @@ def orm_connection() -> Connection[Any]:
     """The ORM's own connection, for hot statements that belong into its open transaction."""
     connections["default"].ensure_connection()
     raw = connections["default"].connection
-    assert raw is not None
+    assert isinstance(raw, Connection)
     return raw
 
 

@@ -31,9 +31,11 @@ def listen() -> None:
 def _listen() -> None:
     while True:
         try:
-            # No read time-out: the channel may be silent for days; a broken link is noticed by keepalive.
-            client = Redis.from_url(settings.REDIS_URL, socket_timeout=None, socket_keepalive=True)
-            with client.pubsub(ignore_subscribe_messages=True) as channel:
+            # No read time-out: the channel may be silent for days; a broken link is noticed by keepalive, which a unix
+            # socket neither has nor needs.
+            keepalive = {} if settings.REDIS_URL.startswith("unix:") else {"socket_keepalive": True}
+            client = Redis.from_url(settings.REDIS_URL, socket_timeout=None, **keepalive)
+            with client.pubsub(ignore_subscribe_messages=True) as channel:  # type: ignore[no-untyped-call]
                 channel.subscribe(_channel())
                 for message in channel.listen():
                     leases.stop(UUID(message["data"].decode()))

@@ -85,7 +85,8 @@ def _fence_off(lost: Iterator[Held]) -> None:
 
 
 def _deadline(since: float) -> float:
-    return since + settings.WAYMARK_LEASE_SECONDS - min(SAFETY_MARGIN, settings.WAYMARK_LEASE_SECONDS / 3)
+    lease: float = settings.WAYMARK_LEASE_SECONDS
+    return since + lease - min(SAFETY_MARGIN, lease / 3)
 
 
 leases = Leases()

@@ -43,7 +43,7 @@ class NoDeathPenalty(BaseDeathPenalty):
     def cancel_death_penalty(self) -> None: ...
 
 
-class ThreadWorker(BaseWorker):  # type: ignore[misc]
+class ThreadWorker(BaseWorker):
     """
     concurrency: how many runs at once.
     """
@@ -59,8 +59,8 @@ class ThreadWorker(BaseWorker):  # type: ignore[misc]
 
     def work(self, *args: Any, **kwargs: Any) -> bool:
         """Work until SIGTERM or SIGINT, then hand over what runs and return."""
-        self.register_birth()
-        self.subscribe()
+        self.register_birth()  # type: ignore[no-untyped-call]
+        self.subscribe()  # type: ignore[no-untyped-call]
         control.listen()
         threading.Thread(target=self._keep, daemon=True, name="keeper").start()
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -153,7 +153,7 @@ class ThreadWorker(BaseWorker):  # type: ignore[misc]
         flush(timeout=2)
         try:
             presence.mark_gone()
-            self.teardown()
+            self.teardown()  # type: ignore[no-untyped-call]
         except RedisError as error:
             log.warning("worker not signed off", error=str(error))
         pool.close()

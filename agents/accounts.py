@@ -1,0 +1,21 @@
+"""Who may have an account, and what comes with one."""
+
+from allauth.account.adapter import DefaultAccountAdapter
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.http import HttpRequest
+
+from agents import services
+
+
+class AccountAdapter(DefaultAccountAdapter):
+    """Sign-up is closed by default: whoever signs up spends the owner's money."""
+
+    def is_open_for_signup(self, request: HttpRequest) -> bool:
+        return bool(settings.WAYMARK_SIGNUP_OPEN)
+
+    def save_user(self, request: HttpRequest, user: User, form: object, commit: bool = True) -> User:
+        saved: User = super().save_user(request, user, form, commit=commit)
+        if commit:
+            services.assistant_of(saved)
+        return saved

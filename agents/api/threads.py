@@ -1,0 +1,174 @@
+"""What every conversation has: messages, and events as they happen."""
+
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from asgiref.sync import sync_to_async
+from django.db import close_old_connections
+from django.http import HttpRequest, HttpResponseBase
+from django.views.decorators.csrf import csrf_exempt
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework.exceptions import ValidationError
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from agents.api.base import Access, ApiView
+from agents.api.pages import Order, page
+from agents.api.schema import documented, listed
+from agents.live.snapshot import message_json, tip
+from agents.live.sse import event_stream
+from agents.models import DeviceToken
+from agents.serializers import AcceptedShape, ErrorShape, MessageBody, MessageShape, run_json
+from agents.services import assistant_of, send_message
+from memory.models import AgentRun, MessageQuerySet, Thread, ThreadMessage
+
+OLDEST_FIRST = Order(("position",), descending=False)
+AFTER = OpenApiParameter("after", OpenApiTypes.UUID, description="Only what came after this message of the thread")
+TIP = OpenApiParameter(
+    "Last-Event-ID",
+    str,
+    OpenApiParameter.HEADER,
+    description="Where to take up the events after this page; empty: without a cursor",
+    response=[200],
+)
+SAID = OpenApiExample(
+    "a message",
+    value={"content": "Create a note about what I need for a half marathon in May"},
+    request_only=True,
+)
+
+
+class ThreadView(ApiView):
+    access = Access.OWN
+
+    @abstractmethod
+    def thread(self) -> Thread:
+        """The caller's own thread that the address names.
+
+        Raises:
+            Http404: there is none.
+        """
+
+    def goal(self) -> UUID | None:
+        """The goal that the thread belongs to, if it belongs to one."""
+        return None
+
+
+class Messages(ThreadView):
+    @listed("Message", MessageShape, "Read a conversation, oldest first", query=[AFTER, TIP])
+    def get(self, request: Request, **kwargs: Any) -> Response:
+        thread = self.thread()
+        cursor = tip(thread.pk)  # before the messages are read, so that nothing falls in between
+        messages = ThreadMessage.objects.filter(thread=thread)
+        if after := request.query_params.get("after"):
+            messages = messages.filter(position__gt=_position(messages, after))
+        answer = page(request, messages, OLDEST_FIRST, message_json)
+        answer["Last-Event-ID"] = cursor
+        return answer
+
+    @documented(
+        "Say something; the answer comes as events and messages",
+        {202: AcceptedShape, 200: AcceptedShape},
+        body=MessageBody,
+        examples=[SAID],
+    )
+    def post(self, request: Request, **kwargs: Any) -> Response:
+        """202: accepted. 200: this `client_message_id` had been accepted before; the same message and run."""
+        given = self.body(MessageBody)
+        accepted = send_message(self.thread(), given["content"], given.get("client_message_id"))
+        run = AgentRun.objects.filter(pk=accepted.run_id).first() if accepted.run_id else None
+        answer = {"message": message_json(accepted.message), "run": run_json(run, self.goal()) if run else None}
+        return Response(answer, status=202 if accepted.created else 200)
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """Who was let in to which stream."""
+
+    thread_id: UUID
+    device_id: UUID
+
+    def still(self) -> bool:
+        """Whether the device is still signed in and the thread still its user's."""
+        devices = DeviceToken.objects.filter(pk=self.device_id, user__is_active=True)
+        return devices.filter(user__threads=self.thread_id).exists()
+
+
+class Events(ThreadView):
+    """A stream that stays open. The sync part decides who may read; the rest is async and holds no thread."""
+
+    @classmethod
+    def as_view(cls, **initkwargs: Any) -> Callable[..., Any]:
+        checked = _given_back(super().as_view(**initkwargs))
+
+        @csrf_exempt
+        async def view(request: HttpRequest, **kwargs: Any) -> HttpResponseBase:
+            answer = await sync_to_async(checked)(request, **kwargs)
+            if answer.status_code != 200:
+                return answer
+            admitted: Admitted = answer.data
+            return await event_stream(request, admitted.thread_id, _cursor(request), admitted.still)
+
+        view.cls, view.initkwargs = cls, initkwargs  # type: ignore[attr-defined]
+        return view
+
+    @extend_schema(
+        summary="Follow a conversation as it happens (server-sent events)",
+        description="Each frame is `id: <cursor>`, `event: <type>`, `data: <JSON>`; the type is think, tool_start, "
+        "tool_complete, message, run or error. `hello` comes first; `reset` carries {messages, run, partial}: forget "
+        "what you had. Send the last id you saw to go on from there.",
+        parameters=[
+            OpenApiParameter("Last-Event-ID", str, OpenApiParameter.HEADER),
+            OpenApiParameter("last_event_id", str, description="The same, for clients that cannot set headers"),
+        ],
+        responses={
+            (200, "text/event-stream"): OpenApiTypes.STR,
+            401: OpenApiResponse(ErrorShape),
+            404: OpenApiResponse(ErrorShape),
+        },
+    )
+    def get(self, request: Request, **kwargs: Any) -> Response:
+        assert isinstance(request.auth, DeviceToken)
+        return Response(Admitted(self.thread().pk, request.auth.pk))
+
+
+class AssistantThread(ThreadView):
+    """Mixin: the thread of the caller's own assistant."""
+
+    def thread(self) -> Thread:
+        return assistant_of(self.user).thread
+
+
+class AssistantMessages(AssistantThread, Messages):
+    pass
+
+
+class AssistantEvents(AssistantThread, Events):
+    pass
+
+
+def _given_back(view: Callable[..., Any]) -> Callable[..., Any]:
+    """A stream may be open for hours; the database connection that checked it must not wait for its end."""
+
+    def call(request: HttpRequest, **kwargs: Any) -> Any:
+        try:
+            return view(request, **kwargs)
+        finally:
+            close_old_connections()
+
+    return call
+
+
+def _cursor(request: HttpRequest) -> str | None:
+    return request.headers.get("Last-Event-ID") or request.GET.get("last_event_id")
+
+
+def _position(messages: MessageQuerySet, after: str) -> int:
+    try:
+        return messages.values_list("position", flat=True).get(pk=UUID(after))
+    except (ValueError, ThreadMessage.DoesNotExist) as problem:
+        raise ValidationError({"after": ["Not a message of this thread."]}) from problem

@@ -1,0 +1,62 @@
+"""Rows as events, for whoever has just committed them."""
+
+from decimal import Decimal
+from uuid import UUID
+
+from django.utils import timezone
+
+from agents.engine.journal import Cell
+from agents.live.events import MessagePosted, RunChanged
+from agents.live.stream import publish
+from memory.models import AgentRun, Source, Thread, ThreadMessage
+
+
+def announce_message(message: ThreadMessage, user_id: int) -> None:
+    publish(
+        message.thread_id,
+        user_id,
+        MessagePosted(
+            run=message.run_id,
+            message=message.pk,
+            source=message.source,
+            message_type=message.message_type,
+            content=message.content,
+            metadata=message.metadata,
+            created_at=message.created_at,
+        ),
+    )
+
+
+def announce_run(run: AgentRun) -> None:
+    cost = run.cost if run.cost_known else None
+    announce_status(run.thread, run.pk, run.status, run.step, cost)
+
+
+def announce_status(thread: Thread, run_id: UUID, status: str, step: int = 0, cost: Decimal | None = None) -> None:
+    shown = None if cost is None else str(cost)
+    publish(thread.pk, thread.user_id, RunChanged(run=run_id, status=status, iterations=step, cost=shown))
+
+
+def announce_cell(thread: Thread, run_id: UUID, cell: Cell) -> None:
+    """A message that a run has just committed."""
+    publish(
+        thread.pk,
+        thread.user_id,
+        MessagePosted(
+            run=run_id,
+            message=cell.id,
+            source=cell.source,
+            message_type=cell.message_type,
+            content=cell.content,
+            metadata=cell.metadata,
+            created_at=timezone.now(),
+        ),
+    )
+
+
+def announce_taken(thread: Thread, run_id: UUID) -> None:
+    """Messages that waited were taken up by the run: they have a new place in the thread."""
+    for message in ThreadMessage.objects.filter(thread=thread, run_id=run_id, source=Source.USER).order_by("-position")[
+        :20
+    ]:
+        announce_message(message, thread.user_id)

@@ -1,0 +1,86 @@
+"""What can be seen as it happens: one vocabulary for the websocket, the event stream and the terminal.
+
+Events carry ids and plain data, never HTML. Everything except `think` is published after its commit and can be read
+again from the database; `think` is a piece of text on its way and is not stored.
+"""
+
+from datetime import datetime
+from typing import Annotated, Literal
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter
+
+
+class Event(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Think(Event):
+    """A piece of the model's text. Pieces of one step, joined, are its text so far."""
+
+    type: Literal["think"] = "think"
+    run: UUID
+    text: str
+
+
+class ToolStart(Event):
+    """A tool call was committed as started. `message` is its cell in the thread, `action` its audit row."""
+
+    type: Literal["tool_start"] = "tool_start"
+    run: UUID
+    message: UUID
+    action: UUID
+    tool: str
+    arguments: dict[str, JsonValue]
+
+
+class ToolComplete(Event):
+    """The outcome of a tool call was committed. `status` is the action's."""
+
+    type: Literal["tool_complete"] = "tool_complete"
+    run: UUID
+    message: UUID
+    action: UUID
+    tool: str
+    status: str
+    summary: str
+
+
+class MessagePosted(Event):
+    """A message of the thread was committed (from a user or from the agent). Text on its way is replaced by it."""
+
+    type: Literal["message"] = "message"
+    run: UUID | None
+    message: UUID
+    source: str
+    message_type: str
+    content: str
+    metadata: dict[str, JsonValue]
+    created_at: datetime
+
+
+class RunChanged(Event):
+    """A run changed its state. Text on its way is to be dropped whenever this arrives."""
+
+    type: Literal["run"] = "run"
+    run: UUID
+    status: str
+    iterations: int
+    cost: str | None
+
+
+class Failed(Event):
+    """A run ended in an error that is shown in the thread as `message`."""
+
+    type: Literal["error"] = "error"
+    run: UUID
+    message: UUID
+    text: str
+    retryable: bool
+
+
+type AnyEvent = Annotated[
+    Think | ToolStart | ToolComplete | MessagePosted | RunChanged | Failed, Field(discriminator="type")
+]
+
+EVENT: TypeAdapter[AnyEvent] = TypeAdapter(AnyEvent)

@@ -1,0 +1,147 @@
+"""Everything of a conversation that changes while one looks on: the bar, the turns, the queue and the side panel."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+from django.db.models import Count, Q
+from django.template.loader import render_to_string
+from django.utils import timezone
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext_lazy as _
+
+from agents.agentable import Agentable, agentable_of
+from agents.live import turns
+from agents.live.cells import turn_html, with_live
+from agents.live.snapshot import Place, place
+from agents.models import AgentTask, TaskStatus, UserAgent
+from agents.services import assistant_of
+from memory.models import AgentRun, Note, RunStatus, Thread
+
+NOTES_SHOWN: Final = 8
+RUNS_SHOWN: Final = 5
+TASKS_SHOWN: Final = 8
+
+SUGGESTIONS: Final = (
+    _("Create a note about what I need for a half marathon in May"),
+    _("What can you do for me?"),
+    _("Look into running shoes for beginners in the background"),
+)
+
+_CHIPS: Final = {
+    RunStatus.QUEUED: ("", "queued"),
+    RunStatus.RUNNING: ("accent", "running"),
+    RunStatus.RETRY_WAIT: ("ask", "paused"),
+    RunStatus.WAITING_APPROVAL: ("ask", "waiting"),
+    RunStatus.CANCELLING: ("", "paused"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A turn's HTML, still with a slot for the text on its way."""
+
+    id: UUID
+    html: str
+
+
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """`drawn` are turns in order: the newest ones for a page, those from a certain one on for a change."""
+
+    thread: Thread
+    where: Place
+    live: AgentRun | None
+    drawn: list[Drawn]
+    older: UUID | None
+    bar: SafeString
+    queue: SafeString
+    panel: SafeString
+
+    @property
+    def text(self) -> str:
+        return self.where.text_of(self.live)
+
+    @property
+    def turns_html(self) -> list[SafeString]:
+        return [with_live(each.html, self.live, self.text) for each in self.drawn]
+
+
+def whole(thread: Thread) -> Screen:
+    """What a page shows at first."""
+    where, live = place(thread.pk), _live(thread)
+    page = turns.newest(thread, live)
+    return _screen(thread, where, live, page.turns, page.older)
+
+
+def earlier(thread: Thread, turn_id: UUID) -> Screen:
+    """The turns before this one, for a page of older ones."""
+    page = turns.before(thread, turn_id)
+    return _screen(thread, place(thread.pk), None, page.turns, page.older)
+
+
+def changed(thread: Thread, runs: Collection[UUID], messages: Collection[UUID]) -> Screen:
+    """What may look different after something happened to these runs and messages."""
+    where, live = place(thread.pk), _live(thread)
+    return _screen(thread, where, live, turns.since(thread, Q(run__in=runs) | Q(pk__in=messages), live), None)
+
+
+def in_zone_of(thread: Thread) -> timezone.override:
+    """Draw times as the thread's owner reads them; pages do it by middleware, sockets by this."""
+    return timezone.override(ZoneInfo(assistant_of(thread.user).time_zone))
+
+
+def _live(thread: Thread) -> AgentRun | None:
+    return AgentRun.objects.live().filter(thread=thread).first()
+
+
+def _screen(thread: Thread, where: Place, live: AgentRun | None, shown: list[turns.Turn], older: UUID | None) -> Screen:
+    agent = agentable_of(thread)
+    has_panel = thread.kind != UserAgent.kind()
+    return Screen(
+        thread=thread,
+        where=where,
+        live=live,
+        drawn=[Drawn(turn.id, turn_html(turn)) for turn in shown],
+        older=older,
+        bar=bar(agent, live, has_panel=has_panel),
+        queue=render_to_string("agents/parts/queue.html", {"waiting": turns.waiting(thread)}),
+        panel=panel(thread) if has_panel else SafeString(),
+    )
+
+
+def bar(agent: Agentable, live: AgentRun | None, *, has_panel: bool) -> SafeString:
+    tone, mark = _CHIPS[RunStatus(live.status)] if live else ("", "")
+    context = {
+        "agent": agent,
+        "blaze": getattr(agent, "blaze", "you"),
+        "run": live,
+        "tone": tone,
+        "mark": mark,
+        "statuses": RunStatus,
+        "has_panel": has_panel,
+    }
+    return render_to_string("agents/parts/bar.html", context)
+
+
+def panel(thread: Thread) -> SafeString:
+    notes = Note.objects.filter(thread=thread)
+    tasks = AgentTask.objects.filter(parent=thread)
+    runs = AgentRun.objects.filter(thread=thread)
+    context = {
+        "thread": thread,
+        "notes": notes.defer("body")[:NOTES_SHOWN],
+        "notes_count": notes.count(),
+        "tasks": tasks.defer("instructions", "result").order_by("-created_at")[:TASKS_SHOWN],
+        "tasks_active": tasks.filter(status=TaskStatus.ACTIVE).count(),
+        "runs": [(run, _lasted(run)) for run in runs.order_by("-created_at")[:RUNS_SHOWN]],
+        "runs_count": runs.aggregate(n=Count("pk"))["n"],
+    }
+    return render_to_string("agents/parts/panel.html", context)
+
+
+def _lasted(run: AgentRun) -> timedelta | None:
+    return run.finished_at - run.started_at if run.finished_at and run.started_at else None

@@ -1,0 +1,128 @@
+"""A tool call, a thought or a report as one line of the trail: its mark, its sentence, its time."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final, Literal
+from uuid import UUID
+
+from django.utils.translation import gettext as _
+from pydantic import ValidationError
+
+from agents.live import markdown
+from agents.live.turns import Part
+from memory.text import clip
+from tools import registry
+from tools.base import Wording
+from tools.models import OPEN, ActionStatus, AgentAction
+
+SUBJECT_LENGTH: Final = 160
+
+_STATES: Final = {
+    ActionStatus.INTENT: "queued",
+    ActionStatus.STARTED: "running",
+    ActionStatus.DONE: "done",
+    ActionStatus.ERROR: "failed",
+    ActionStatus.DENIED: "failed",
+    ActionStatus.CANCELLED: "quiet",
+    ActionStatus.UNKNOWN: "failed",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """
+    state: a step state of the style sheet.
+    verb, subject: the sentence; the verb is emphasised.
+    since: when it began, while it is running. lasted: how long it took, once it is over.
+    action: whose details can be fetched. html: what unfolds.
+    """
+
+    id: UUID
+    kind: Literal["tool", "thought", "report"]
+    state: str
+    icon: str
+    verb: str
+    subject: str = ""
+    since: datetime | None = None
+    lasted: timedelta | None = None
+    action: UUID | None = None
+    html: str = ""
+
+    @property
+    def is_finished(self) -> bool:
+        return self.state in ("done", "quiet", "failed", "undone")
+
+
+def step(part: Part) -> Step:
+    if part.action is not None:
+        return _tool_step(part.message.pk, part.action)
+    message, metadata = part.message, part.metadata
+    if part.is_report:
+        verb = _("A helper reported")
+        html = markdown.render(message.content)
+        return Step(message.pk, "report", "done", "list-todo", verb, metadata.task_title, html=html)
+    if metadata.thinking:
+        seconds = metadata.seconds
+        verb = _("Thought for %(n)d s") % {"n": max(1, round(seconds))} if seconds else _("Thought")
+        return Step(message.pk, "thought", "quiet", "", verb, html=markdown.render(message.content))
+    if message.message_type == "tool":
+        return Step(message.pk, "tool", "quiet", "circle-help", _("Used a tool"))
+    return Step(message.pk, "thought", "quiet", "", clip(message.content, 90), html=markdown.render(message.content))
+
+
+def _tool_step(message_id: UUID, action: AgentAction) -> Step:
+    status = ActionStatus(action.status)
+    verb, icon = sentence(action)
+    is_open = status in OPEN
+    return Step(
+        id=message_id,
+        kind="tool",
+        state=_STATES[status],
+        icon=icon,
+        verb=verb,
+        subject=_subject(action),
+        since=action.started_at if is_open else None,
+        lasted=None if is_open else _lasted(action),
+        action=action.pk,
+    )
+
+
+def sentence(action: AgentAction) -> tuple[str, str]:
+    """Return (verb phrase, icon) for how the call stands now, also for a tool that is gone."""
+    tool = registry.find(action.tool)
+    words = tool.wording if tool else _unknown(action.tool)
+    if action.status in OPEN:
+        return words.doing, words.icon
+    if action.status == ActionStatus.DONE:
+        return words.done, words.icon
+    if action.status == ActionStatus.CANCELLED:
+        return _("Left undone:"), words.icon
+    return words.failed, words.icon
+
+
+def _unknown(name: str) -> Wording:
+    shown = {"name": clip(name, 60)}
+    return Wording("plug", _("Using %(name)s") % shown, _("Used %(name)s") % shown, _("%(name)s failed") % shown)
+
+
+def _subject(action: AgentAction) -> str:
+    said = action.summary or _asked(action)
+    if action.status == ActionStatus.UNKNOWN:
+        return f"{said}: {_('it is not known whether it happened')}".lstrip(": ")
+    if action.status in (ActionStatus.ERROR, ActionStatus.DENIED) and action.error:
+        return clip(f"{said}: {action.error}".lstrip(": "), SUBJECT_LENGTH)
+    return clip(said, SUBJECT_LENGTH)
+
+
+def _asked(action: AgentAction) -> str:
+    tool = registry.find(action.tool)
+    if tool is None:
+        return ""
+    try:
+        return tool.subject(tool.Arguments.model_validate(action.arguments))
+    except ValidationError:
+        return ""
+
+
+def _lasted(action: AgentAction) -> timedelta | None:
+    return action.finished_at - action.started_at if action.finished_at and action.started_at else None

@@ -1,0 +1,142 @@
+"""Rows of a thread as turns: what a person asked, what the agent did about it, and what it answered.
+
+A turn starts with a user's message or with a helper's report. Messages that wait while a run is busy are no turns yet:
+the run takes them up at its next step and they get their place then.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Final
+from uuid import UUID
+
+from django.db.models import Q, QuerySet
+from django.utils import timezone
+
+from memory.metadata import MessageMetadata
+from memory.models import LIVE, AgentRun, MessageType, RunStatus, Source, Thread, ThreadMessage
+from tools.models import AgentAction
+
+SHOWN: Final = 12
+BUSY: Final = tuple(status for status in LIVE if status != RunStatus.QUEUED)
+
+_starts = Q(source=Source.USER) | Q(metadata__has_key="task")
+_waits = Q(processed=False, run__status__in=BUSY)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A message with what it points to."""
+
+    message: ThreadMessage
+    metadata: MessageMetadata
+    action: AgentAction | None = None
+
+    @property
+    def is_step(self) -> bool:
+        """Whether it stands on the trail; the rest are answers and errors."""
+        return self.message.message_type == MessageType.TOOL or self.metadata.interim or self.is_report
+
+    @property
+    def is_report(self) -> bool:
+        return self.metadata.task is not None
+
+
+@dataclass(slots=True)
+class Turn:
+    """`id` is that of its first message. `day` is set on the first turn of a day, in the user's zone."""
+
+    id: UUID
+    ask: Part | None
+    day: date | None = None
+    parts: list[Part] = field(default_factory=list)
+    runs: dict[UUID, AgentRun] = field(default_factory=dict)
+    live: AgentRun | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Turns in order. `older` is the turn before which there is more; None when this is the beginning."""
+
+    turns: list[Turn]
+    older: UUID | None
+
+
+def newest(thread: Thread, live: AgentRun | None) -> Page:
+    return _page(thread, _messages(thread), live)
+
+
+def before(thread: Thread, turn_id: UUID) -> Page:
+    """The turns that come before this one; none when it is not a turn of the thread."""
+    position = ThreadMessage.objects.filter(thread=thread, pk=turn_id).values("position")
+    return _page(thread, _messages(thread).filter(position__lt=position), None)
+
+
+def since(thread: Thread, messages: Q, live: AgentRun | None) -> list[Turn]:
+    """The turns from the first one that holds one of `messages` to the end; only the last one when none does."""
+    rows = _messages(thread)
+    first = rows.filter(messages).order_by("position").values_list("position", flat=True).first()
+    starts = rows.filter(_starts) if first is None else rows.filter(_starts, position__lte=first)
+    start = starts.order_by("-position").values_list("position", flat=True).first()
+    return _turns(thread, rows if start is None else rows.filter(position__gte=start), live)
+
+
+def waiting(thread: Thread) -> list[ThreadMessage]:
+    """Messages that came while a run was busy and that it has not taken up yet."""
+    return list(ThreadMessage.objects.filter(_waits, thread=thread).order_by("position"))
+
+
+def _messages(thread: Thread) -> QuerySet[ThreadMessage]:
+    return ThreadMessage.objects.filter(thread=thread).exclude(_waits)
+
+
+def _page(thread: Thread, rows: QuerySet[ThreadMessage], live: AgentRun | None) -> Page:
+    starts = list(rows.filter(_starts).order_by("-position").values_list("position", flat=True)[: SHOWN + 1])
+    if len(starts) <= SHOWN:
+        return Page(_turns(thread, rows, live), None)
+    turns = _turns(thread, rows.filter(position__gte=starts[SHOWN - 1]), live)
+    return Page(turns, turns[0].id)
+
+
+def _turns(thread: Thread, rows: QuerySet[ThreadMessage], live: AgentRun | None) -> list[Turn]:
+    parts = _parts(rows.select_related("run").order_by("position"))
+    turns: list[Turn] = []
+    for part in parts:
+        if not turns or part.message.source == Source.USER or part.is_report:
+            asked = part.message.source == Source.USER
+            turns.append(Turn(part.message.pk, part if asked else None))
+            if asked:
+                _note_run(turns[-1], part)
+                continue
+        turns[-1].parts.append(part)
+        _note_run(turns[-1], part)
+    if turns:
+        turns[-1].live = live
+    _mark_days(thread, turns, parts)
+    return turns
+
+
+def _note_run(turn: Turn, part: Part) -> None:
+    if part.message.run is not None:
+        turn.runs[part.message.run.pk] = part.message.run
+
+
+def _parts(rows: Iterable[ThreadMessage]) -> list[Part]:
+    read = [(message, MessageMetadata.model_validate(message.metadata)) for message in rows]
+    wanted = [metadata.action for _, metadata in read if metadata.action]
+    actions = AgentAction.objects.defer("output", "undo").in_bulk(wanted) if wanted else {}
+    return [Part(message, metadata, actions.get(metadata.action)) for message, metadata in read]
+
+
+def _mark_days(thread: Thread, turns: Sequence[Turn], parts: Sequence[Part]) -> None:
+    """A turn names its day when the message before it in the thread is from another day."""
+    if not turns:
+        return
+    earlier = ThreadMessage.objects.filter(thread=thread, position__lt=parts[0].message.position)
+    last = earlier.order_by("-position").values_list("created_at", flat=True).first()
+    previous = timezone.localdate(last) if last else None
+    for turn in turns:
+        started = (turn.ask or turn.parts[0]).message.created_at
+        day = timezone.localdate(started)
+        turn.day = day if day != previous else None
+        previous = day

@@ -1,0 +1,116 @@
+"""One socket's view of a thread: events in, frames out.
+
+Events only say that something changed. What it looks like now is drawn from the database by the functions that draw
+the page, and what the page has already is not sent again. Text on its way is drawn from the events, at most ten times
+a second.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+from uuid import UUID
+
+import orjson
+from django.utils.translation import gettext as _
+
+from agents.live import frames, screens
+from agents.live.hub import Arrival, Feed, hub
+from agents.live.keys import order
+from agents.live.offload import offload
+from agents.live.screen import Screen, in_zone_of, whole
+from agents.live.snapshot import Partial, place
+from memory.models import Thread
+
+REDRAW_SECONDS: Final = 0.1
+
+type Send = Callable[[str], Awaitable[None]]
+
+
+class Viewer:
+    def __init__(self, thread: Thread, send: Send) -> None:
+        self._thread = thread
+        self._send = send
+        self._sent = frames.Sent()
+        self._text: Partial | None = None
+        self._text_from = ""
+
+    async def follow(self, after: str) -> None:
+        """Send what happens after the event `after`, until cancelled.
+
+        Raises:
+            Closed: the page is too slow.
+        """
+        async with hub().attach(self._thread.pk, after) as feed:
+            if feed.resumed:
+                await self._take_up_text()
+            while True:
+                arrival = await feed.get()
+                assert arrival is not None
+                batch = [arrival, *feed.waiting()]
+                if any(each.is_reset for each in batch):
+                    await self._start_over(feed, after)
+                elif await self._tell(batch):
+                    await asyncio.sleep(REDRAW_SECONDS)
+
+    async def _take_up_text(self) -> None:
+        where = await offload(place, self._thread.pk)
+        self._text, self._text_from = where.partial, where.cursor
+
+    async def _start_over(self, feed: Feed, after: str) -> None:
+        """Draw everything new. A page that is ahead of the stream (another Redis) loads itself again."""
+        screen = await offload(_whole, self._thread)
+        feed.skip_to(screen.where.cursor)
+        if screen.where.cursor and order(after) > order(screen.where.cursor):
+            await self._send(orjson.dumps({"type": "reload"}).decode())
+            return
+        self._text, self._text_from = screen.where.partial, screen.where.cursor
+        self._sent = frames.Sent()
+        await self._send(frames.frame(screen.where.cursor, self._sent.everything(screen)))
+
+    async def _tell(self, batch: list[Arrival]) -> bool:
+        """Send one frame for all of `batch`. Returns whether it was text only."""
+        events = [(each, orjson.loads(each.payload)) for each in batch]
+        for arrival, event in events:
+            if order(arrival.id) > order(self._text_from):
+                self._write(event)
+        seq = batch[-1].id
+        durable = [event for _, event in events if event["type"] != "think"]
+        if durable:
+            screen = await screens.changed_screen(self._thread, seq, durable)
+            text = self._text.text if self._text and screen.live and self._text.run == screen.live.pk else ""
+            await self._send(frames.frame(seq, self._sent.news(screen, text), announcement(durable)))
+        elif self._text:
+            await self._send(frames.frame(seq, await asyncio.to_thread(self._sent.writing, self._text)))
+        return not durable
+
+    def _write(self, event: dict[str, Any]) -> None:
+        """Let an event grow or end the text on its way, as the publisher does with the kept one."""
+        if event["type"] == "think":
+            run = UUID(event["run"])
+            before = self._text.text if self._text and self._text.run == run else ""
+            self._text = Partial(run, before + event["text"])
+        elif event["type"] in ("run", "tool_start", "error") or event.get("source") == "agent":
+            self._text = None
+
+
+def _whole(thread: Thread) -> Screen:
+    with in_zone_of(thread):
+        return whole(thread)
+
+
+def announcement(events: list[dict[str, Any]]) -> str:
+    """Say the last change of state for the ear: states, not words of the answer."""
+    for event in reversed(events):
+        if event["type"] == "run" and (words := _states().get(event["status"])):
+            return words
+        if event["type"] == "error":
+            return str(event["text"])
+    return ""
+
+
+def _states() -> dict[str, str]:
+    return {
+        "running": _("The agent is at work."),
+        "succeeded": _("The agent has finished."),
+        "cancelled": _("The agent was stopped."),
+    }

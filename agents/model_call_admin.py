@@ -1,0 +1,62 @@
+"""Staff page of model calls: what was used and what it cost, summed by day and model."""
+
+from datetime import timedelta
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import Count, Max, Q, QuerySet, Sum
+from django.db.models.functions import TruncDate
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+
+from agents.models import CallStatus, ModelCall
+from memory.admin_base import ReadOnlyAdmin
+
+DAYS = 14
+
+
+class ModelCallAdmin(ReadOnlyAdmin[ModelCall]):
+    change_list_template = "admin/agents/modelcall/change_list.html"
+    list_display = [
+        *("created_at", "user", "provider", "model", "status", "step", "attempt"),
+        *("input_tokens", "output_tokens", "cached_tokens", "cost", "latency_ms"),
+    ]
+    list_filter = ["status", "provider", ("cost", admin.EmptyFieldListFilter), "created_at"]
+    list_select_related = ["run__thread__user"]
+    search_fields = ["model", "run__thread__user__email"]
+    ordering = ["-created_at"]
+
+    @admin.display(ordering="run__thread__user__email")
+    def user(self, call: ModelCall) -> str:
+        return str(call.run.thread.user)
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        response = super().changelist_view(request, extra_context)
+        shown = getattr(response, "context_data", None)
+        if shown is not None and "cl" in shown:
+            sums = list(by_day_and_model(shown["cl"].queryset))
+            shown["sums"] = sums
+            shown["dearest"] = max((row["cost"] or 0 for row in sums), default=0)
+            shown["days"] = DAYS
+        return response
+
+
+def by_day_and_model(calls: QuerySet[ModelCall]) -> QuerySet[ModelCall, dict[str, Any]]:
+    """Sum the calls of the last days. `cost` is the known part; `unpriced` says how many calls it leaves out."""
+    recent = calls.filter(created_at__gte=timezone.now() - timedelta(days=DAYS)).order_by()
+    finished = Q(status=CallStatus.DONE)
+    return (
+        recent.annotate(day=TruncDate("created_at"))
+        .values("day", "provider", "model")
+        .annotate(
+            calls=Count("pk"),
+            failed=Count("pk", filter=Q(status=CallStatus.FAILED)),
+            unpriced=Count("pk", filter=finished & Q(cost=None)),
+            tokens_in=Sum("input_tokens"),
+            tokens_out=Sum("output_tokens"),
+            tokens_cached=Sum("cached_tokens"),
+            cost=Sum("cost"),
+            slowest=Max("latency_ms"),
+        )
+        .order_by("-day", "provider", "model")
+    )

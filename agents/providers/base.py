@@ -1,0 +1,154 @@
+"""The contract between the engine and whoever thinks. An adapter translates in, calls, translates out.
+
+Everything a vendor does oddly stays inside its adapter. No Django here.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import StrEnum
+from typing import Protocol
+
+from memory.messages import Message
+from tools.base import ToolSpec
+from tools.cancel import CancelToken
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """One call. `system` and `tools` are byte-stable within a session, so that the vendor's prompt cache hits.
+
+    max_output_tokens: None leaves the limit to the vendor.
+    """
+
+    model: str
+    system: str
+    messages: Sequence[Message]
+    tools: Sequence[ToolSpec] = ()
+    max_output_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ThinkingDelta:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens as the vendor counted them; None is unknown, which is not zero. `cached_tokens` are part of the input."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cached_tokens: int | None = None
+
+
+class Finish(StrEnum):
+    STOP = "stop"
+    TOOL_CALLS = "tool_calls"
+    LENGTH = "length"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The whole reply, always the last item of a stream. `message` may have no blocks (the model said nothing)."""
+
+    message: Message
+    usage: Usage
+    finish: Finish
+
+
+type Chunk = TextDelta | ThinkingDelta | Reply
+
+
+class Trouble(StrEnum):
+    """What went wrong, in words every vendor's errors are translated to."""
+
+    UNREACHABLE = "unreachable"
+    TIMEOUT = "timeout"
+    OVERLOADED = "overloaded"
+    RATE_LIMITED = "rate_limited"
+    OUT_OF_CREDIT = "out_of_credit"
+    BAD_KEY = "bad_key"
+    MODEL_UNKNOWN = "model_unknown"
+    TOO_LONG = "too_long"
+    REFUSED_REQUEST = "refused_request"
+    BROKEN_STREAM = "broken_stream"
+
+
+class ProviderError(Exception):
+    """A call failed.
+
+    Args:
+        trouble: what kind.
+        message: for the user, with the vendor's own words; never holds a key.
+        retryable: whether the same request may succeed later.
+        retry_after: seconds the vendor asked to wait, None when it did not.
+        usage: what the failed attempt is known to have used.
+    """
+
+    def __init__(
+        self,
+        trouble: Trouble,
+        message: str,
+        *,
+        retryable: bool,
+        retry_after: float | None = None,
+        usage: Usage | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.trouble = trouble
+        self.message = message
+        self.retryable = retryable
+        self.retry_after = retry_after
+        self.usage = usage or Usage()
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """US dollars per million tokens. `source` and `date` say where the figures come from."""
+
+    input: Decimal
+    output: Decimal
+    cached: Decimal
+    source: str
+    date: str
+
+
+class Provider(Protocol):
+    """One client of one vendor, leased to one run at a time (a shared HTTP pool is quadratic, see docs/performance)."""
+
+    def stream(self, request: ModelRequest, cancel: CancelToken) -> Iterator[Chunk]:
+        """Call the model; yield deltas as they arrive and the whole Reply last.
+
+        Raises:
+            ProviderError: the call failed; deltas already yielded must be discarded.
+            Cancelled: the token was set; the connection is closed.
+        """
+        ...
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where a provider is reached and with what. `api_key` is never logged."""
+
+    kind: str
+    base_url: str = ""
+    api_key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The outcome of a connection test: one real call with a tool offered."""
+
+    ok: bool
+    message: str
+    tools: bool = False
+    seconds: float = 0.0

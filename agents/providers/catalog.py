@@ -1,0 +1,100 @@
+"""Which kinds of provider there are. Behaviour by class, capability by data; a class is loaded on first use."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from importlib import import_module
+from typing import cast
+
+from agents.providers.base import Endpoint, Provider
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What forms and rules need to know.
+
+    label, hint: for people.
+    path: dotted path of the class, called with an Endpoint.
+    default_base_url: empty when the user must give the address, or when there is none.
+    needs_key: whether a call without a key is pointless. needs_url: whether there is an address at all.
+    is_free: a call costs nothing. is_scripted: no model behind it, so there is nothing to test.
+    models: names to offer before the server was asked.
+    """
+
+    kind: str
+    label: str
+    hint: str
+    path: str
+    default_base_url: str = ""
+    needs_key: bool = False
+    needs_url: bool = True
+    is_free: bool = False
+    is_scripted: bool = False
+    models: tuple[str, ...] = ()
+
+
+_KINDS = (
+    Kind(
+        "demo",
+        "Demonstration",
+        "Scripted answers. No key is needed and nothing leaves this server.",
+        "agents.providers.demo.DemoProvider",
+        needs_url=False,
+        is_free=True,
+        is_scripted=True,
+        models=("demo",),
+    ),
+    Kind(
+        "openai",
+        "OpenAI",
+        "Models of OpenAI, billed to your account there.",
+        "agents.providers.openai.OpenAIProvider",
+        default_base_url="https://api.openai.com/v1",
+        needs_key=True,
+        models=("gpt-5.4-mini", "gpt-5.1", "gpt-5-mini"),
+    ),
+    Kind(
+        "ollama",
+        "Ollama",
+        "Models on a machine of your own.",
+        "agents.providers.compatible.OllamaProvider",
+        default_base_url="http://127.0.0.1:11434/v1",
+        is_free=True,
+    ),
+    Kind(
+        "openrouter",
+        "OpenRouter",
+        "Models of many vendors behind one key.",
+        "agents.providers.compatible.OpenRouterProvider",
+        default_base_url="https://openrouter.ai/api/v1",
+        needs_key=True,
+    ),
+    Kind(
+        "compatible",
+        "OpenAI-compatible server",
+        "Any server that speaks Chat Completions: vLLM, LM Studio, llama.cpp, a gateway.",
+        "agents.providers.compatible.CompatibleProvider",
+    ),
+)
+_BY_NAME = {kind.kind: kind for kind in _KINDS}
+
+
+def known_kinds() -> tuple[Kind, ...]:
+    """All kinds, in the order in which forms show them."""
+    return _KINDS
+
+
+def kind_of(name: str) -> Kind:
+    """Raises: LookupError for a kind that does not exist."""
+    return _BY_NAME[name]
+
+
+def connect(endpoint: Endpoint) -> Provider:
+    """Return a provider for `endpoint`; an empty address means the kind's own.
+
+    Nothing is sent yet. Raises: LookupError for an unknown kind.
+    """
+    kind = kind_of(endpoint.kind)
+    module, _, name = kind.path.rpartition(".")
+    maker = cast(Callable[[Endpoint], Provider], getattr(import_module(module), name))
+    address = (endpoint.base_url or kind.default_base_url).rstrip("/")
+    return maker(replace(endpoint, base_url=address, api_key=endpoint.api_key.strip()))

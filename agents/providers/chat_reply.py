@@ -1,0 +1,104 @@
+"""Translate in: the chunks of a Chat Completions stream as our deltas and, at the end, one Reply."""
+
+from collections.abc import Collection, Iterator
+
+from pydantic import JsonValue
+
+from agents.providers.base import Chunk, Finish, Reply, TextDelta, ThinkingDelta, Usage
+from agents.providers.chat_calls import Calls
+from agents.providers.pieces import Pieces
+from memory.messages import Block, Message, Text, Thinking
+
+type Payload = dict[str, JsonValue]
+
+_FINISH = {"length": Finish.LENGTH, "max_tokens": Finish.LENGTH, "content_filter": Finish.REFUSED}
+
+
+class ChatReply:
+    """Feed it parsed chunks; `finish_reason` is None until the server said why it stopped."""
+
+    def __init__(self) -> None:
+        self.usage = Usage()
+        self.finish_reason: str | None = None
+        self.received = 0
+        self._refused = False
+        self._text = Pieces()
+        self._thinking = Pieces()
+        self._calls = Calls()
+
+    def feed(self, payload: Payload) -> Iterator[Chunk]:
+        """Take one chunk in. `choices` may be empty or missing, as in counts of tokens (case PRV-05)."""
+        usage = payload.get("usage")
+        if isinstance(usage, dict):
+            self.usage = _usage(usage)
+        choices = payload.get("choices")
+        if isinstance(choices, list) and choices and isinstance(choices[0], dict):
+            yield from self._choice(choices[0])
+
+    def end(self, taken: Collection[str]) -> Iterator[Chunk]:
+        """Yield what was held back, then the Reply. `taken`: ids of earlier calls, which must not come again."""
+        yield from _deltas(ThinkingDelta, self._thinking.end())
+        yield from _deltas(TextDelta, self._text.end())
+        blocks: list[Block] = []
+        if self._thinking.text:
+            blocks.append(Thinking(text=self._thinking.text))
+        if self._text.text:
+            blocks.append(Text(text=self._text.text))
+        cut = _FINISH.get(self.finish_reason or "") is Finish.LENGTH
+        calls = self._calls.end(taken, cut=cut)
+        yield Reply(Message(role="assistant", blocks=(*blocks, *calls)), self.usage, self._finish(bool(calls)))
+
+    def _finish(self, has_calls: bool) -> Finish:
+        if self._refused:
+            return Finish.REFUSED
+        ordinary = Finish.TOOL_CALLS if has_calls else Finish.STOP
+        return _FINISH.get(self.finish_reason or "", ordinary)
+
+    def _choice(self, choice: Payload) -> Iterator[Chunk]:
+        # A server that ignores `stream` sends the whole message in the delta's place.
+        delta = choice.get("delta") or choice.get("message")
+        if isinstance(delta, dict):
+            yield from self._delta(delta)
+        reason = choice.get("finish_reason")
+        if isinstance(reason, str) and reason:
+            self.finish_reason = reason
+
+    def _delta(self, delta: Payload) -> Iterator[Chunk]:
+        if thought := _plain(delta.get("reasoning_content")) or _plain(delta.get("reasoning")):
+            self.received += len(thought)
+            yield from _deltas(ThinkingDelta, self._thinking.feed(thought))
+        refusal = _plain(delta.get("refusal"))
+        self._refused = self._refused or bool(refusal)
+        if text := _plain(delta.get("content")) + refusal:
+            self.received += len(text)
+            yield from _deltas(TextDelta, self._text.feed(text))
+        pieces = delta.get("tool_calls")
+        if isinstance(pieces, list):
+            for piece in pieces:
+                if isinstance(piece, dict):
+                    self.received += self._calls.feed(piece)
+
+
+def _deltas(kind: type[TextDelta] | type[ThinkingDelta], text: str) -> Iterator[Chunk]:
+    if text:
+        yield kind(text)
+
+
+def _plain(content: JsonValue) -> str:
+    """Return text that is a string, or, as some servers send it, a list of parts."""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        return "".join(_plain(part.get("text")) for part in content if isinstance(part, dict))
+    return ""
+
+
+def _usage(usage: Payload) -> Usage:
+    """Servers that count along repeat a running total, so the last one holds (case COS-02)."""
+    details = usage.get("prompt_tokens_details")
+    cached = details.get("cached_tokens") if isinstance(details, dict) else usage.get("prompt_cache_hit_tokens")
+    return Usage(_count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens")), _count(cached))
+
+
+def _count(value: JsonValue) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

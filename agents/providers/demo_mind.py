@@ -1,0 +1,135 @@
+"""How the demonstration goes on: from the messages and the tools offered to one next step. Deterministic."""
+
+import re
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from agents.providers.base import ModelRequest
+from agents.providers.demo_rules import Call, Say, Step, capital, first_step, subject_of
+from agents.providers.demo_topics import sections_for
+from memory.messages import Message, ToolResult, ToolUse
+from memory.text import clip
+
+INTRODUCTION = (
+    "This is a demonstration: my answers are scripted, there is no language model behind them. "
+    "Connect a real model under **Settings → Models** and I can do much more."
+)
+_NO_TOOL = "I cannot do that here: the tool for it, `{tool}`, is not offered to me."
+_SECTION = re.compile(r"<(\w+)\b[^>]*>.*?</\1>", re.S)
+_TAG = re.compile(r"</?\w+\b[^>]*>")
+_ROLE = re.compile(r"<role>([^<]*)", re.I)  # up to the first tag: what follows holds the user's words
+_ALONE = re.compile(r"sub-agent|task agent|work alone", re.I)
+_ORDER = re.compile(r"^(?:please )?(?:look into|research|investigate|find out(?: about)?)\s+", re.I)
+
+
+class Turn(NamedTuple):
+    """What happened since the user's last words: the words, and the calls with their results so far."""
+
+    text: str
+    done: tuple[tuple[ToolUse, ToolResult], ...]
+
+
+def decide(request: ModelRequest) -> Step:
+    """Return the next step. A conversation's first answer says that this is a demonstration."""
+    offered = frozenset(tool.name for tool in request.tools)
+    turn = _turn(request.messages)
+    step = _work_alone(turn, offered) if _is_alone(request.system, offered) else _converse(turn)
+    if isinstance(step, Call) and step.tool not in offered:
+        step = Say(_NO_TOOL.format(tool=step.tool))
+    if isinstance(step, Say) and not _has_spoken(request.messages):
+        return Say(f"{step.text}\n\n{INTRODUCTION}")
+    return step
+
+
+def _turn(messages: Sequence[Message]) -> Turn:
+    start = max((at for at, message in enumerate(messages) if message.role == "user"), default=0)
+    current = messages[start:]
+    calls = {call.id: call for message in current for call in message.calls}
+    results = (block for message in current for block in message.blocks if isinstance(block, ToolResult))
+    done = tuple((calls[result.id], result) for result in results if result.id in calls)
+    return Turn(_bare(current[0].text) if current else "", done)
+
+
+def _bare(text: str) -> str:
+    """The user's words without the sections that a prompt may put beside them."""
+    outside = _SECTION.sub("", text).strip()
+    return " ".join((outside or _TAG.sub(" ", text)).split())
+
+
+def _has_spoken(messages: Sequence[Message]) -> bool:
+    return any(message.role == "assistant" and message.text.strip() for message in messages)
+
+
+def _is_alone(system: str, offered: frozenset[str]) -> bool:
+    """Whether this is a background task: its role says so, or there is nobody to talk to and nothing to delegate."""
+    if role := _ROLE.search(system):
+        return bool(_ALONE.search(role[1]))
+    return bool(offered) and offered.isdisjoint({"send_message", "create_task"})
+
+
+def _converse(turn: Turn) -> Step:
+    return Say(_report(*turn.done[-1])) if turn.done else first_step(turn.text)
+
+
+def _report(call: ToolUse, result: ToolResult) -> str:
+    """Answer in words what came of a call."""
+    if result.is_error:
+        return f"That did not work. The tool `{call.name}` answered: {clip(result.content, 400)}"
+    reporter = _REPORTS.get(call.name)
+    return reporter(call, result.content.strip()) if reporter else result.content.strip()
+
+
+def _note_report(call: ToolUse, _: str) -> str:
+    title = str(call.arguments.get("title"))
+    if title.startswith("Remember: "):
+        return f"I will keep that: it is in the note **{title}**, where it can be found again."
+    if title.startswith("Reminder: "):
+        return (
+            f"I wrote it down as **{title}**. To be open about it: timed reminders are not part of this version yet, "
+            "so nothing will ring. The note is where you will find it."
+        )
+    headings = re.findall(r"^## (.+)$", str(call.arguments.get("body")), re.M)
+    about = f" It covers: {', '.join(headings).lower()}." if headings else ""
+    return f"Done. I wrote the note **{title}**.{about} You can open, change or delete it under Notes."
+
+
+def _search_report(call: ToolUse, found: str) -> str:
+    return f"This is what your notes say about “{call.arguments.get('query')}”:\n\n{found}"
+
+
+def _list_report(_: ToolUse, found: str) -> str:
+    return f"These are your notes:\n\n{found}"
+
+
+def _task_report(call: ToolUse, _: str) -> str:
+    title = call.arguments.get("title")
+    return f"I started a task in the background: **{title}**. It reports when it is done; you can go on meanwhile."
+
+
+_REPORTS: dict[str, Callable[[ToolUse, str], str]] = {
+    "create_note": _note_report,
+    "search_notes": _search_report,
+    "list_notes": _list_report,
+    "create_task": _task_report,
+}
+
+
+def _work_alone(turn: Turn, offered: frozenset[str]) -> Step:
+    """A background task: look at the notes, then write the report."""
+    subject = subject_of(_ORDER.sub("", turn.text).partition(". ")[0])
+    if "search_notes" in offered and not turn.done:
+        return Call("First I look at what the notes already say.", "search_notes", {"query": clip(subject, 80)})
+    return Say(_written_report(subject, turn.done[-1][1] if turn.done else None))
+
+
+def _written_report(subject: str, notes: ToolResult | None) -> str:
+    found = "I had no way to look at the notes."
+    if notes:
+        found = f"The search failed: {clip(notes.content, 300)}" if notes.is_error else notes.content.strip()
+    steps = [f"{number}. **{name}**: {items[0]}" for number, (name, items) in enumerate(sections_for(subject), 1)]
+    return (
+        f"# Report: {capital(clip(subject, 80))}\n\n"
+        f"## What your notes say\n\n{found}\n\n"
+        "## How I would go about it\n\n" + "\n".join(steps) + "\n\n"
+        "I looked at nothing outside your notes: a demonstration has no way to the internet."
+    )

@@ -1,0 +1,157 @@
+"""What a vendor says when a call fails, in our words. No message ever holds a key."""
+
+import contextlib
+import math
+import re
+import time
+from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
+
+from agents.providers.base import ProviderError, Trouble, Usage
+from memory.text import clip
+
+_RETRYABLE = {
+    Trouble.UNREACHABLE,
+    Trouble.TIMEOUT,
+    Trouble.OVERLOADED,
+    Trouble.RATE_LIMITED,
+    Trouble.BROKEN_STREAM,
+}
+_HEADLINES = {
+    Trouble.UNREACHABLE: "The model's server could not be reached",
+    Trouble.TIMEOUT: "The model's server did not answer in time",
+    Trouble.OVERLOADED: "The model's server is overloaded or failing",
+    Trouble.RATE_LIMITED: "The model's server limits how fast it may be asked",
+    Trouble.OUT_OF_CREDIT: "The account at the model's provider has no credit left",
+    Trouble.BAD_KEY: "The API key was refused",
+    Trouble.MODEL_UNKNOWN: "The model is not known there",
+    Trouble.TOO_LONG: "The conversation is too long for the model",
+    Trouble.REFUSED_REQUEST: "The model's server refused the request",
+    Trouble.BROKEN_STREAM: "The model's answer broke off",
+}
+_STATUS = {
+    401: Trouble.BAD_KEY,
+    402: Trouble.OUT_OF_CREDIT,
+    408: Trouble.TIMEOUT,
+    409: Trouble.OVERLOADED,
+    413: Trouble.TOO_LONG,
+    429: Trouble.RATE_LIMITED,
+    504: Trouble.TIMEOUT,
+    524: Trouble.TIMEOUT,
+}
+# Tried in order against the vendor's code, type and message; the first that is found decides.
+_WORDS = (
+    (Trouble.OUT_OF_CREDIT, r"insufficient_quota|billing_hard_limit|no credit|insufficient (credit|balance)"),
+    (
+        Trouble.TOO_LONG,
+        r"context_length_exceeded|exceed_context_size|maximum context length|context (size|window|length)"
+        r"|prompt is too long|too many (input )?tokens",
+    ),
+    (Trouble.BAD_KEY, r"invalid_api_key|authentication_error|(incorrect|invalid|wrong|missing).{0,20}api.?key"),
+    (
+        Trouble.MODEL_UNKNOWN,
+        r"model_not_found|invalid_model|model\b.{0,80}(not found|does not exist|not exist|unknown|not a valid)"
+        r"|(unknown|no such|invalid) model|not a valid model",
+    ),
+    (Trouble.RATE_LIMITED, r"rate.?limit|resource_exhausted|too many requests"),
+    (Trouble.OVERLOADED, r"overloaded|server_error|internal.?error|unavailable|capacity|bad gateway"),
+)
+_KEY_LIKE = re.compile(r"\b(?:sk|pk|rk|key|gsk|xai|AIza)[-_][A-Za-z0-9_*.\-]{6,}|\bAIza[\w-]{10,}|Bearer\s+\S+", re.I)
+
+
+def scrub(text: str, key: str) -> str:
+    """Return `text` without `key` and without anything that looks like one (vendors repeat it, partly starred)."""
+    if key:
+        text = text.replace(key, "[key]")
+    return _KEY_LIKE.sub("[key]", text)
+
+
+def failure(
+    trouble: Trouble,
+    words: str = "",
+    *,
+    key: str = "",
+    retryable: bool | None = None,
+    retry_after: float | None = None,
+    usage: Usage | None = None,
+) -> ProviderError:
+    """Build the error: our headline, then the vendor's own words on one line. `retryable` is the rule of `trouble`
+    unless given; the rest is as in ProviderError."""
+    spoken = clip(scrub(words, key), 400)
+    message = f"{_HEADLINES[trouble]}: {spoken}" if spoken else f"{_HEADLINES[trouble]}."
+    retryable = trouble in _RETRYABLE if retryable is None else retryable
+    return ProviderError(trouble, message, retryable=retryable, retry_after=retry_after, usage=usage)
+
+
+def from_status(status: int, body: object, headers: Mapping[str, str], key: str) -> ProviderError:
+    """Translate an HTTP answer of 400 or more. `body` is parsed JSON, or text when it was not JSON."""
+    words, hints = _read_error(body)
+    trouble = _trouble_of(status, hints)
+    return failure(trouble, words or f"HTTP {status}", key=key, retry_after=retry_after(headers))
+
+
+def from_frame(error: object, key: str, usage: Usage) -> ProviderError:
+    """Translate an error that arrives inside a stream of status 200 (case PRV-03).
+
+    Only what is known to pass is retryable: a bare word tells nothing of that kind.
+    """
+    words, hints = _read_error({"error": error})
+    code = error.get("code") if isinstance(error, dict) else None
+    status = int(code) if isinstance(code, int) or (isinstance(code, str) and code.isdigit()) else 0
+    trouble = _trouble_of(status, hints)
+    known = trouble is not Trouble.REFUSED_REQUEST
+    return failure(
+        trouble if known else Trouble.BROKEN_STREAM,
+        words or "no reason given",
+        key=key,
+        usage=usage,
+        retryable=known and trouble in _RETRYABLE,
+    )
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds that the vendor asks to wait: `retry-after-ms`, or `Retry-After` as seconds or as an HTTP date.
+
+    None for anything else, for a time in the past and for nonsense (case PRV-06).
+    """
+    with contextlib.suppress(ValueError):
+        return _positive(float(headers.get("retry-after-ms", "")) / 1000)
+    value = headers.get("retry-after", "").strip()
+    with contextlib.suppress(ValueError):
+        return _positive(float(value))
+    with contextlib.suppress(ValueError, TypeError, OverflowError):
+        return _positive(parsedate_to_datetime(value).timestamp() - time.time())
+    return None
+
+
+def _positive(seconds: float) -> float | None:
+    return seconds if math.isfinite(seconds) and seconds > 0 else None
+
+
+def _trouble_of(status: int, hints: str) -> Trouble:
+    named = next((trouble for trouble, words in _WORDS if re.search(words, hints, re.I | re.S)), None)
+    if status == 429:
+        return Trouble.OUT_OF_CREDIT if named is Trouble.OUT_OF_CREDIT else Trouble.RATE_LIMITED
+    if status in _STATUS:
+        return _STATUS[status]
+    if status >= 500:
+        return Trouble.OVERLOADED
+    if status == 404:
+        return named or (Trouble.MODEL_UNKNOWN if "model" in hints.lower() else Trouble.REFUSED_REQUEST)
+    return named or Trouble.REFUSED_REQUEST
+
+
+def _read_error(body: object) -> tuple[str, str]:
+    """Return the vendor's sentence, and everything that may classify it."""
+    if isinstance(body, list) and body:
+        body = body[0]
+    if isinstance(body, str):
+        return ("", "") if body.lstrip().startswith("<") else (body, body)
+    if not isinstance(body, dict):
+        return "", ""
+    error = body.get("error") or body
+    if not isinstance(error, dict):
+        return str(error), str(error)
+    words = str(error.get("message") or error.get("detail") or body.get("message") or body.get("detail") or "")
+    marks = (str(error.get(name) or "") for name in ("code", "type", "status"))
+    return words, " ".join((words, *marks))

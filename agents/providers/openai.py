@@ -1,0 +1,245 @@
+"""OpenAI's Chat Completions, and every server that speaks them.
+
+The official SDK brings authorisation, time-outs and errors; its typed stream is left out, because validating each
+message and each chunk costs more than the rest of a run (docs/performance). Importing this module imports the SDK
+(27 MB), so only `catalog.connect` does.
+"""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import httpx2
+import openai
+from openai import Stream
+
+from agents.providers import errors
+from agents.providers.base import Chunk, Endpoint, ModelRequest, ProviderError, Trouble
+from agents.providers.chat_body import ChatBody
+from agents.providers.chat_reply import ChatReply, Payload
+from agents.providers.codec import loads
+from agents.providers.pool import FreeList
+from agents.providers.sse import SSE, Splitter
+from agents.providers.wire import Line, http_client
+from tools.cancel import CancelToken
+
+IDLE_SECONDS = 120.0
+SILENT_SECONDS = 600.0
+DRAIN_SECONDS = 0.2
+_DONE: Payload = {"done": True}
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """The costly part of a provider, kept from run to run."""
+
+    sdk: openai.OpenAI
+    line: Line
+
+    def close(self) -> None:
+        self.sdk.close()
+
+
+_idle: FreeList[tuple[Endpoint, float], Client] = FreeList(256)
+_refuse_usage: set[str] = set()
+
+
+class Lean(Stream[object]):
+    """The SDK's stream without its decoder: server-sent events, and None for a read that brought none.
+
+    A server that ignores `stream` answers with one JSON document, which counts as one event.
+    """
+
+    def __stream__(self) -> Iterator[object]:
+        splitter = Splitter()
+        try:
+            if "json" in self.response.headers.get("content-type", ""):
+                yield SSE(self.response.read())
+                return
+            for read in _reads(self.response):
+                yield from splitter.feed(read) or (None,)
+            yield from splitter.end()
+        finally:
+            self.response.close()
+
+
+class OpenAIProvider:
+    """Implements `Provider`.
+
+    Args:
+        endpoint: with its address; the API of OpenAI itself or of a compatible server.
+        limit_field: the server's name for the limit of output tokens.
+        idle_seconds: silence on the wire that ends the call; comments count as life.
+        silent_seconds: time without any output of the model that ends the call, whatever else arrives.
+    """
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        *,
+        limit_field: str = "max_completion_tokens",
+        idle_seconds: float = IDLE_SECONDS,
+        silent_seconds: float = SILENT_SECONDS,
+    ) -> None:
+        self._endpoint = endpoint
+        self._silent_seconds = silent_seconds
+        self._body = ChatBody(limit_field)
+        self._place = (endpoint, idle_seconds)
+        self._client = _idle.take(self._place) or _new_client(endpoint, idle_seconds)
+        self._busy = False
+
+    def stream(self, request: ModelRequest, cancel: CancelToken) -> Iterator[Chunk]:
+        cancel.check()
+        self._begin()
+        with cancel.on_cancel(self._client.line.cut):
+            try:
+                with self._open(request) as stream:
+                    yield from self._read(stream, cancel)
+            except (openai.OpenAIError, httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL) as error:
+                cancel.check()
+                # Without its cause: the SDK's errors hold the request and with it the key.
+                raise translated(error, self._endpoint.api_key) from None
+        self._busy = False
+
+    def models(self) -> list[str]:
+        """Return the names of the models the server offers, sorted. Raises: ProviderError."""
+        self._begin()
+        try:
+            answer = self._client.sdk.get("/models", cast_to=object)
+        except (openai.OpenAIError, httpx2.InvalidURL) as error:
+            raise translated(error, self._endpoint.api_key) from None
+        self._busy = False
+        data = answer.get("data") if isinstance(answer, dict) else None
+        names = (model.get("id") for model in data or () if isinstance(model, dict))
+        return sorted(name for name in names if isinstance(name, str))
+
+    def close(self) -> None:
+        """Give the client back for the next run; one that was left in mid-stream is closed."""
+        if self._busy:
+            self._client.close()
+        else:
+            _idle.give(self._place, self._client)
+
+    def _begin(self) -> None:
+        key = self._endpoint.api_key
+        if not (key.isascii() and (key.isprintable() or not key)):
+            raise errors.failure(Trouble.BAD_KEY, "it holds characters that no key has")
+        self._client.line.ready()
+        self._busy = True
+
+    def _open(self, request: ModelRequest) -> Lean:
+        """Start the call. A server that refuses to count tokens is asked once more without, for good (case PRV-05)."""
+        address = self._endpoint.base_url
+        if address not in _refuse_usage:
+            try:
+                return self._post(self._body.serialise(request, with_usage=True))
+            except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
+                if not _is_about_usage(error):
+                    raise
+                _refuse_usage.add(address)
+        return self._post(self._body.serialise(request, with_usage=False))
+
+    def _post(self, body: bytes) -> Lean:
+        stream = self._client.sdk.post("/chat/completions", cast_to=object, content=body, stream=True, stream_cls=Lean)
+        if stream.response.headers.get("content-type", "").startswith("text/html"):
+            stream.close()
+            raise errors.failure(Trouble.REFUSED_REQUEST, "it answered with a web page; check the address")
+        return stream
+
+    def _read(self, stream: Lean, cancel: CancelToken) -> Iterator[Chunk]:
+        reply = ChatReply()
+        try:
+            yield from self._deltas(stream, reply, cancel)
+        except httpx2.TransportError as error:
+            cancel.check()
+            if reply.finish_reason is None:
+                trouble = Trouble.TIMEOUT if isinstance(error, httpx2.TimeoutException) else Trouble.BROKEN_STREAM
+                raise errors.failure(trouble, "the connection was lost", usage=reply.usage) from None
+        cancel.check()
+        if reply.finish_reason is None:
+            raise errors.failure(Trouble.BROKEN_STREAM, "the stream ended early", usage=reply.usage)
+        yield from reply.end(self._body.ids)
+
+    def _deltas(self, stream: Lean, reply: ChatReply, cancel: CancelToken) -> Iterator[Chunk]:
+        received, since = 0, time.monotonic()
+        for payload in _payloads(stream):
+            cancel.check()
+            if payload is _DONE:
+                reply.finish_reason = reply.finish_reason or "stop"
+                # What follows is only the end of the body, which keeps the connection usable when it comes at once.
+                self._client.line.read_limit = DRAIN_SECONDS
+            elif payload is not None:
+                self._refuse_error(payload, reply)
+                yield from reply.feed(payload)
+            if reply.received > received:
+                received, since = reply.received, time.monotonic()
+            elif time.monotonic() - since > self._silent_seconds:
+                raise errors.failure(Trouble.TIMEOUT, "it gave signs of life but no answer", usage=reply.usage)
+
+    def _refuse_error(self, payload: Payload, reply: ChatReply) -> None:
+        error = payload.get("error") or (payload if payload.get("object") == "error" else None)
+        if error:
+            raise errors.from_frame(error, self._endpoint.api_key, reply.usage)
+
+
+def _new_client(endpoint: Endpoint, idle_seconds: float) -> Client:
+    line = Line()
+    sdk = openai.OpenAI(
+        api_key=endpoint.api_key or "none",
+        base_url=endpoint.base_url,
+        max_retries=0,
+        http_client=http_client(line, idle_seconds),
+    )
+    # The SDK takes these from the environment, which may not be meant for this server.
+    sdk.organization = sdk.project = None
+    return Client(sdk, line)
+
+
+def _reads(response: httpx2.Response) -> Iterator[bytes]:
+    return response.iter_bytes() if "content-encoding" in response.headers else response.iter_raw()
+
+
+def _payloads(stream: Lean) -> Iterator[Payload | None]:
+    """Yield parsed chunks, `_DONE` at the end mark, and None for a mere sign of life."""
+    for item in stream:
+        if not isinstance(item, SSE):
+            yield None
+        elif item.data.startswith(b"[DONE]"):
+            yield _DONE
+        else:
+            yield _parsed(item)
+
+
+def _parsed(item: SSE) -> Payload | None:
+    try:
+        payload = loads(item.data)
+    except ValueError:
+        if item.event != b"error":
+            raise errors.failure(Trouble.BROKEN_STREAM, "a piece of the stream was not JSON") from None
+        payload = item.data.decode(errors="replace")
+    if item.event == b"error":
+        return {"error": payload.get("error") or payload if isinstance(payload, dict) else payload}
+    return payload if isinstance(payload, dict) else None
+
+
+def _is_about_usage(error: openai.APIStatusError) -> bool:
+    words = str(error.body) + error.message
+    return "stream_options" in words or "include_usage" in words
+
+
+def translated(error: Exception, key: str) -> ProviderError:
+    """Return our error for one of the SDK's or of its transport's."""
+    if isinstance(error, openai.APIStatusError):
+        return errors.from_status(error.status_code, error.body, error.response.headers, key)
+    cause = error.__cause__ if isinstance(error, openai.APIConnectionError) else error
+    match cause:
+        case httpx2.ConnectTimeout() | httpx2.ConnectError():
+            return errors.failure(Trouble.UNREACHABLE, str(cause), key=key)
+        case httpx2.TimeoutException():
+            return errors.failure(Trouble.TIMEOUT)
+        case httpx2.UnsupportedProtocol() | httpx2.LocalProtocolError() | httpx2.InvalidURL():
+            return errors.failure(Trouble.UNREACHABLE, "the address is not valid", retryable=False)
+        case httpx2.TransportError():
+            return errors.failure(Trouble.UNREACHABLE, "the connection was lost")
+        case _:
+            return errors.failure(Trouble.REFUSED_REQUEST, str(error), key=key)

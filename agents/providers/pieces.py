@@ -1,0 +1,42 @@
+"""Text that arrives in pieces."""
+
+from memory.text import clean
+
+
+class Pieces:
+    """Joins pieces of text and says what may be shown of them.
+
+    Half a surrogate pair waits for its other half (case STO-02), and blank text waits for something to stand before,
+    so that a reply of blanks only is no text at all (case HIS-04).
+    """
+
+    def __init__(self) -> None:
+        self._shown: list[str] = []
+        self._held = ""
+
+    @property
+    def text(self) -> str:
+        """Everything shown so far, cleaned."""
+        return "".join(self._shown)
+
+    def feed(self, piece: str) -> str:
+        """Return what may be shown now, which may be nothing."""
+        text = self._held + piece
+        self._held = ""
+        if text and "\ud800" <= text[-1] <= "\udbff":
+            text, self._held = text[:-1], text[-1]
+        if not self._shown and not text.strip():
+            self._held = text + self._held
+            return ""
+        return self._show(text)
+
+    def end(self) -> str:
+        """Nothing more comes: return what was held back and still counts."""
+        text, self._held = self._held, ""
+        return self._show(text) if text.strip() else ""
+
+    def _show(self, text: str) -> str:
+        if text:
+            text = clean(text)
+            self._shown.append(text)
+        return text

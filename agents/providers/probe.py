@@ -1,0 +1,109 @@
+"""Questions to a provider before it is used: does it answer, which models has it, is Ollama here?"""
+
+import contextlib
+import json
+import threading
+import time
+import urllib.request
+from typing import Protocol, runtime_checkable
+from urllib.error import URLError
+
+from agents.providers.base import Endpoint, ModelRequest, Provider, ProviderError, Reply, Trouble, Verdict
+from agents.providers.catalog import connect, kind_of
+from memory.messages import user
+from tools.base import ToolSpec
+from tools.cancel import Cancelled, CancelToken
+
+PATIENCE_SECONDS = 60.0
+_TOOL = ToolSpec(
+    "report_ready",
+    "Report that you are ready. Call this at once.",
+    {
+        "type": "object",
+        "properties": {"ready": {"type": "boolean", "description": "Always true."}},
+        "required": ["ready"],
+        "additionalProperties": False,
+    },
+)
+_SYSTEM = "This is a test of the connection. Call the tool report_ready and say nothing else."
+_SENTENCES = {
+    Trouble.BAD_KEY: "The key is wrong: the server refused it.",
+    Trouble.MODEL_UNKNOWN: "The server does not know the model “{model}”.",
+    Trouble.UNREACHABLE: "Nothing answers at {address}.",
+    Trouble.OUT_OF_CREDIT: "The key works, but the account has no credit left.",
+}
+
+
+@runtime_checkable
+class ListsModels(Protocol):
+    def models(self) -> list[str]: ...
+
+
+def test_connection(endpoint: Endpoint, model: str) -> Verdict:
+    """Make one real call that offers a tool, and say in a sentence what came of it. Never raises for a failed call."""
+    if kind_of(endpoint.kind).is_scripted:
+        return Verdict(True, "The demonstration is always there. It needs no key and no network.", tools=True)
+    started = time.monotonic()
+    with contextlib.closing(connect(endpoint)) as provider:
+        try:
+            reply = _ask(provider, model)
+        except ProviderError as error:
+            return _bad_verdict(error, endpoint, model, time.monotonic() - started)
+        except Cancelled:
+            return Verdict(False, f"No answer within {PATIENCE_SECONDS:.0f} s.", seconds=PATIENCE_SECONDS)
+    return _good_verdict(reply, time.monotonic() - started)
+
+
+def list_models(endpoint: Endpoint) -> list[str]:
+    """Return the names of the models there. Raises: ProviderError."""
+    kind = kind_of(endpoint.kind)
+    if kind.is_scripted:
+        return list(kind.models)
+    with contextlib.closing(connect(endpoint)) as provider:
+        return provider.models() if isinstance(provider, ListsModels) else []
+
+
+def find_ollama(base: str = "http://127.0.0.1:11434", timeout: float = 0.4) -> list[tuple[str, int]] | None:
+    """Return (model, size in bytes) for each model of the Ollama at `base`; None when there is none.
+
+    Plain urllib, so that the web process needs no client for it.
+    """
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(f"{base}/api/tags", timeout=timeout) as answer:
+            models = json.load(answer)["models"]
+            return [(str(model["name"]), int(model.get("size", 0))) for model in models]
+    except (URLError, OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def _ask(provider: Provider, model: str) -> Reply:
+    cancel = CancelToken()
+    alarm = threading.Timer(PATIENCE_SECONDS, cancel.cancel, ["too slow"])
+    alarm.daemon = True
+    alarm.start()
+    request = ModelRequest(model, _SYSTEM, [user("Are you ready?")], [_TOOL])
+    try:
+        *_, last = provider.stream(request, cancel)
+    finally:
+        alarm.cancel()
+    assert isinstance(last, Reply)
+    return last
+
+
+def _good_verdict(reply: Reply, seconds: float) -> Verdict:
+    if reply.message.calls:
+        return Verdict(True, f"Answered in {seconds:.1f} s. Tools work.", tools=True, seconds=seconds)
+    return Verdict(
+        False,
+        f"Answered in {seconds:.1f} s, but without the tool it was asked to use. Agents need a model that uses tools.",
+        seconds=seconds,
+    )
+
+
+def _bad_verdict(error: ProviderError, endpoint: Endpoint, model: str, seconds: float) -> Verdict:
+    if error.trouble is Trouble.REFUSED_REQUEST and "tool" in error.message.lower():
+        return Verdict(False, f"This model cannot use tools, which agents need. {error.message}", seconds=seconds)
+    sentence = _SENTENCES.get(error.trouble, "The call failed.")
+    address = endpoint.base_url or kind_of(endpoint.kind).default_base_url
+    return Verdict(False, f"{sentence.format(model=model, address=address)} {error.message}", seconds=seconds)

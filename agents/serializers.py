@@ -1,0 +1,151 @@
+"""The shapes of the API: what may come in, and what goes out (for the schema and for the answers)."""
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from rest_framework import serializers
+
+from agents.live import snapshot
+from memory.models import AgentRun, MessageType, Note, RunStatus, Source, ThreadMessage, Trigger
+from memory.text import clean
+from tools.models import ActionStatus, AgentAction
+
+
+class Strict(serializers.Serializer[Any]):
+    """Base of every body: a field that is not declared is an error, never ignored."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        unknown = set(data) - set(self.fields) if isinstance(data, Mapping) else set()
+        if unknown:
+            raise serializers.ValidationError({str(name): ["There is no such field."] for name in sorted(unknown)})
+        return super().to_internal_value(data)
+
+
+class TextField(serializers.CharField):
+    """Text of people, kept as written; what cannot be stored becomes U+FFFD (memory.text). Services check the rest."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"allow_blank": True, "trim_whitespace": False, **options})
+
+    def to_internal_value(self, data: Any) -> str:
+        if not isinstance(data, str):
+            self.fail("invalid")
+        return super().to_internal_value(clean(data))
+
+
+class LoginBody(Strict):
+    email = serializers.CharField(max_length=254)
+    password = serializers.CharField(max_length=4096, trim_whitespace=False)
+    device = TextField(required=False, max_length=100, help_text="A name for the list of devices")
+
+
+class LoginAnswer(serializers.Serializer[Any]):
+    token = serializers.CharField(help_text="For the header `Authorization: Bearer …`; shown only here")
+
+
+class MessageBody(Strict):
+    content = TextField()
+    client_message_id = serializers.UUIDField(
+        required=False, allow_null=True, help_text="Sending the same id again gives the same message and run"
+    )
+
+
+class NoteBody(Strict):
+    title = TextField()
+    body = TextField(required=False)
+
+
+class NothingBody(Strict):
+    """For routes that take no body."""
+
+
+class MessageShape(serializers.Serializer[ThreadMessage]):
+    id = serializers.UUIDField()
+    source = serializers.ChoiceField(Source.choices)
+    message_type = serializers.ChoiceField(MessageType.choices)
+    content = serializers.CharField()
+    metadata = serializers.DictField(help_text="action, interim, retryable, failed_permanently, reason")
+    run = serializers.UUIDField(allow_null=True)
+    created_at = serializers.DateTimeField()
+
+    def to_representation(self, instance: ThreadMessage) -> dict[str, Any]:
+        return snapshot.message_json(instance)
+
+
+class TokensShape(serializers.Serializer[Any]):
+    input = serializers.IntegerField()
+    output = serializers.IntegerField()
+    cached = serializers.IntegerField(help_text="The part of the input that came from the model's cache")
+
+
+class RunShape(serializers.Serializer[AgentRun]):
+    id = serializers.UUIDField()
+    goal = serializers.UUIDField(allow_null=True, help_text="Null: a run of the assistant or of a task")
+    status = serializers.ChoiceField(RunStatus.choices)
+    trigger = serializers.ChoiceField(Trigger.choices)
+    reason = serializers.CharField(help_text="Why it ended, when it did not end by itself; else empty")
+    error = serializers.CharField(help_text="Empty when nothing went wrong")
+    iterations = serializers.IntegerField(help_text="Model calls so far")
+    tokens = TokensShape()
+    cost = serializers.CharField(allow_null=True, help_text="US dollars as a decimal string; null: unknown")
+    created_at = serializers.DateTimeField()
+    started_at = serializers.DateTimeField(allow_null=True)
+    finished_at = serializers.DateTimeField(allow_null=True)
+
+
+def run_json(run: AgentRun, goal: UUID | None) -> dict[str, Any]:
+    """A run as RunShape says. `goal` is given by the caller, who knows what the run's thread belongs to."""
+    tokens = {"input": run.input_tokens, "output": run.output_tokens, "cached": run.cached_tokens}
+    return {**snapshot.run_json(run), "goal": goal, "tokens": tokens}
+
+
+class AcceptedShape(serializers.Serializer[Any]):
+    message = MessageShape()
+    run = RunShape(allow_null=True, help_text="The run that answers it; null when its thread is being closed")
+
+
+class ActionShape(serializers.ModelSerializer[AgentAction]):
+    status = serializers.ChoiceField(ActionStatus.choices)
+
+    class Meta:
+        model = AgentAction
+        fields = [
+            "id",
+            "step",
+            "position",
+            "tool",
+            "effect",
+            "risk",
+            "reversal",
+            "arguments",
+            "status",
+            "summary",
+            "output",
+            "error",
+            "created_at",
+            "started_at",
+            "finished_at",
+        ]
+        read_only_fields = fields
+
+
+class NoteShape(serializers.ModelSerializer[Note]):
+    class Meta:
+        model = Note
+        fields = ["id", "title", "body", "author", "created_at", "updated_at"]
+        read_only_fields = fields
+
+
+class ErrorDetail(serializers.Serializer[Any]):
+    code = serializers.CharField(help_text="For programs: invalid, not_found, throttled, …")
+    message = serializers.CharField(help_text="For people")
+    fields = serializers.DictField(  # type: ignore[assignment]
+        child=serializers.ListField(child=serializers.CharField()),
+        required=False,
+        help_text="Which fields of the body or query are wrong, and why",
+    )
+
+
+class ErrorShape(serializers.Serializer[Any]):
+    error = ErrorDetail()

@@ -1,0 +1,151 @@
+"""A conversation in a terminal: what a run says and does, as it happens."""
+
+import itertools
+from collections.abc import Iterator
+from typing import Protocol
+from uuid import UUID
+
+import redis
+
+from agents.live.events import EVENT, AnyEvent, Failed, MessagePosted, RunChanged, Think, ToolComplete, ToolStart
+from agents.live.keys import kind_of, stream_key
+from agents.live.snapshot import run_json, tip
+from agents.live.stream import redis_client
+from agents.services import send_message
+from memory.models import LIVE, AgentRun, Source, Thread, ThreadMessage
+
+BLOCK_MS = 1000
+
+
+class Output(Protocol):
+    def write(self, text: str, /) -> object: ...
+    def flush(self) -> None: ...
+
+
+class Conversation:
+    """One thread, followed over the live stream. What the stream loses is read from the database."""
+
+    def __init__(self, thread: Thread) -> None:
+        self.thread = thread
+        self._cursor = ""
+        self._seen: set[UUID] = set()
+
+    def say(self, text: str) -> AgentRun:
+        """Send a message; return the run that answers it.
+
+        Raises:
+            Refused: the text is blank or too long.
+        """
+        self._cursor = tip(self.thread.pk)
+        self._seen = set(ThreadMessage.objects.filter(thread=self.thread).values_list("pk", flat=True))
+        accepted = send_message(self.thread, text)
+        self._seen.add(accepted.message.pk)
+        return AgentRun.objects.select_related("thread").get(pk=accepted.run_id)
+
+    def follow(self, run: AgentRun) -> Iterator[AnyEvent]:
+        """Yield events until the run has ended."""
+        while True:
+            for event in itertools.chain(self._live(), self._missed(run)):
+                yield event
+                if isinstance(event, RunChanged) and event.run == run.pk and event.status not in LIVE:
+                    return
+
+    def _live(self) -> Iterator[AnyEvent]:
+        """Yield what the stream brings, until it is silent for a moment or has a gap."""
+        while self._cursor:
+            try:
+                answer = redis_client().xread({stream_key(self.thread.pk): self._cursor}, block=BLOCK_MS)
+            except redis.RedisError:
+                return
+            if not answer:
+                return
+            for event_id, fields in _entries(answer):
+                self._cursor = event_id.decode()
+                if kind_of(fields[b"d"]) in ("reset", "open"):
+                    return
+                event = EVENT.validate_json(fields[b"d"])
+                if not isinstance(event, MessagePosted) or self._is_new(event):
+                    yield event
+
+    def _missed(self, run: AgentRun) -> Iterator[AnyEvent]:
+        """Yield from the database what did not come over the stream, and the run's end if it has come."""
+        run.refresh_from_db()
+        later = ThreadMessage.objects.filter(thread=self.thread, run=run).exclude(source=Source.USER)
+        for event in map(_posted, later.order_by("position")):
+            if self._is_new(event):
+                yield event
+        if not run.is_live:
+            yield _changed(run)
+
+    def _is_new(self, event: MessagePosted) -> bool:
+        new = event.message not in self._seen
+        self._seen.add(event.message)
+        return new
+
+
+class Screen:
+    """Writes events as lines; text as it comes."""
+
+    def __init__(self, out: Output) -> None:
+        self._out = out
+        self._text = ""
+
+    def show(self, event: AnyEvent) -> None:
+        match event:
+            case Think(text=text):
+                self._text += text
+                self._write(text)
+            case ToolStart(tool=tool):
+                self._line(f"  · {tool} …")
+            case ToolComplete(tool=tool, status=status, summary=summary):
+                self._line(f"  {'✓' if status == 'done' else '✗ ' + status} {tool} {summary}".rstrip())
+            case MessagePosted(source="agent", message_type="text", content=content):
+                self._message(content)
+            case Failed(text=text):
+                self._line(f"  ! {text}")
+            case RunChanged(status=status, cost=cost) if status not in LIVE:
+                self._line(f"  ({status}, {'cost unknown' if cost is None else '$' + cost})")
+
+    def _message(self, content: str) -> None:
+        """The text has been on screen while it came, unless it did not come as a stream."""
+        if self._text.strip() != content.strip():
+            self._line(content)
+        self._end_line()
+
+    def _line(self, text: str) -> None:
+        self._end_line()
+        self._write(text + "\n")
+
+    def _end_line(self) -> None:
+        if self._text and not self._text.endswith("\n"):
+            self._write("\n")
+        self._text = ""
+
+    def _write(self, text: str) -> None:
+        self._out.write(text)
+        self._out.flush()
+
+
+def _posted(message: ThreadMessage) -> MessagePosted:
+    return MessagePosted(
+        run=message.run_id,
+        message=message.pk,
+        source=message.source,
+        message_type=message.message_type,
+        content=message.content,
+        metadata=message.metadata,
+        created_at=message.created_at,
+    )
+
+
+def _changed(run: AgentRun) -> RunChanged:
+    return RunChanged(run=run.pk, status=run.status, iterations=run.step, cost=run_json(run)["cost"])
+
+
+def _entries(answer: object) -> Iterator[tuple[bytes, dict[bytes, bytes]]]:
+    """The entries of an XREAD of one stream, in either shape that redis-py may give (RESP 2 list, RESP 3 dict)."""
+    pairs = answer.items() if isinstance(answer, dict) else answer
+    assert isinstance(pairs, list) or hasattr(pairs, "__iter__")
+    for _, entries in pairs:
+        for batch in entries:
+            yield from batch if isinstance(batch, list) else [batch]

@@ -1,0 +1,133 @@
+"""The pages of conversations: to look, to write, to stop, to try again. Each parses, calls one service, renders."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, Concatenate
+from uuid import UUID
+
+from django.contrib.auth.decorators import login_required
+from django.contrib.auth.models import User
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import get_object_or_404, render
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET, require_POST
+
+from agents.live import frames
+from agents.live.details import details
+from agents.live.screen import changed, earlier
+from agents.pages import conversation
+from agents.services import Refused, assistant_of, retry, send_message, stop_run
+from memory.models import AgentRun, Thread, ThreadMessage
+from tools.models import AgentAction
+
+
+class SignedInRequest(HttpRequest):
+    """A request behind `signed_in`."""
+
+    user: User
+
+
+def signed_in[**P](view: Callable[Concatenate[SignedInRequest, P], HttpResponse]) -> Callable[..., HttpResponse]:
+    """Only for people who are signed in; private pages stay out of every cache."""
+    return wraps(view)(never_cache(login_required(view)))
+
+
+@require_GET
+@signed_in
+def assistant(request: SignedInRequest) -> HttpResponse:
+    agent = assistant_of(request.user)
+    return render(request, "agents/thread.html", conversation(request, agent.thread) | {"here": agent.pk})
+
+
+@require_POST
+@signed_in
+def thread_messages(request: SignedInRequest, thread_id: UUID) -> HttpResponse:
+    thread = _thread(request, thread_id)
+    content = request.POST.get("content", "").replace("\r\n", "\n")
+    try:
+        accepted = send_message(thread, content, _uuid(request.POST.get("client_message_id", "")))
+    except Refused as refused:
+        return _refused(request, thread, refused, content)
+    if not _is_partial(request):
+        return _back(request, f"?sent={accepted.message.client_message_id or ''}")
+    note = frames.partial("#composer-note", "innerHTML", "")
+    return HttpResponse(frames.partials(changed(thread, [], [accepted.message.pk])) + note)
+
+
+@require_GET
+@signed_in
+def thread_turns(request: SignedInRequest, thread_id: UUID) -> HttpResponse:
+    """`?before=` answers the turns before that one, as they stand in #turns; `?after=` what a page may have missed."""
+    thread = _thread(request, thread_id)
+    if before := _uuid(request.GET.get("before", "")):
+        return HttpResponse(frames.turns_html(earlier(thread, before)))
+    after = _uuid(request.GET.get("after", ""))
+    return HttpResponse(frames.partials(changed(thread, [], [after] if after else [])))
+
+
+@require_POST
+@signed_in
+def run_stop(request: SignedInRequest, run_id: UUID) -> HttpResponse:
+    run = get_object_or_404(AgentRun.objects.for_user(request.user).select_related("thread"), pk=run_id)
+    stop_run(run)
+    return _now(request, run.thread)
+
+
+@require_POST
+@signed_in
+def message_retry(request: SignedInRequest, message_id: UUID) -> HttpResponse:
+    messages = ThreadMessage.objects.for_user(request.user).select_related("thread")
+    message = get_object_or_404(messages, pk=message_id)
+    try:
+        retry(message)
+    except Refused as refused:
+        return _refused(request, message.thread, refused, "")
+    return _now(request, message.thread)
+
+
+@require_GET
+@signed_in
+def action(request: SignedInRequest, action_id: UUID) -> HttpResponse:
+    """What a tool call was asked and what it gave; a piece of a cell, or a page of its own."""
+    found = get_object_or_404(AgentAction.objects.for_user(request.user), pk=action_id)
+    template = "agents/cells/details.html" if _is_partial(request) else "agents/action.html"
+    return render(request, template, {"details": details(found), "action": found})
+
+
+def _thread(request: SignedInRequest, thread_id: UUID) -> Thread:
+    return get_object_or_404(Thread.objects.for_user(request.user).select_related("user"), pk=thread_id)
+
+
+def _now(request: HttpRequest, thread: Thread) -> HttpResponse:
+    """The page as it is after a press of a button."""
+    if not _is_partial(request):
+        return _back(request)
+    return HttpResponse(frames.partials(changed(thread, [], [])))
+
+
+def _refused(request: HttpRequest, thread: Thread, refused: Refused, content: str) -> HttpResponse:
+    """422 with the reason beside the composer; what was written stays in it."""
+    if _is_partial(request):
+        note = render(request, "agents/parts/refused.html", {"error": refused.message}).content.decode()
+        return HttpResponse(frames.partial("#composer-note", "innerHTML", note), status=422)
+    page = conversation(request, thread, error=refused.message, content=content)
+    return render(request, "agents/thread.html", page, status=422)
+
+
+def _back(request: HttpRequest, query: str = "") -> HttpResponse:
+    page = request.POST.get("next", "")
+    if not url_has_allowed_host_and_scheme(page, allowed_hosts={request.get_host()}, require_https=request.is_secure()):
+        page = "/"
+    return HttpResponseRedirect(page.partition("?")[0] + query)
+
+
+def _is_partial(request: HttpRequest) -> bool:
+    return request.headers.get("HX-Request") == "true"
+
+
+def _uuid(text: Any) -> UUID | None:
+    try:
+        return UUID(text)
+    except ValueError:
+        return None

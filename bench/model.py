@@ -1,0 +1,62 @@
+"""The model of the bench: the tests' scripted server in a process of its own, which can be told to be slower, and which
+then writes into each token when it was sent."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+from bench.batch import answer_orders
+from tests.llm_script import Reply, Request, Scripted
+from tests.llm_server import Connection, LLMServer, _chunk, _fast_loop
+
+DIGITS = 10
+BLANK = b"0" * DIGITS
+TEXT = " ".join([BLANK.decode()] * 60)
+
+
+def stamp() -> int:
+    """Microseconds by the clock that all processes of this machine share, cut to the digits that a token has."""
+    return time.monotonic_ns() // 1000 % 10**DIGITS
+
+
+def milliseconds_since(stamped: int) -> float:
+    return (stamp() - stamped) % 10**DIGITS / 1000
+
+
+class Stamping(Connection):
+    async def _stream(self, writes: Sequence[bytes], gap: float) -> None:
+        for write in writes:
+            self._transport.write(_chunk(write.replace(BLANK, b"%0*d" % (DIGITS, stamp()))))
+            if gap:
+                await asyncio.sleep(gap)
+
+
+class BenchServer(LLMServer):
+    async def start(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(lambda: Stamping(self), "127.0.0.1", 0, backlog=1024)
+        self._port = self._server.sockets[0].getsockname()[1]
+
+    def _scripted(self, request: Request) -> Scripted:
+        step = super()._scripted(request)
+        return replace(step, text=TEXT) if self.gap and isinstance(step, Reply) and step.text else step
+
+
+async def serve() -> None:
+    server = BenchServer(bench=True)
+    server.keep_log = False
+    await server.start()
+    print(server.url, flush=True)
+
+    async def set_pace(first_token: float, gap: float) -> list[str]:
+        """Return the requests that were refused since the last time: there must be none."""
+        server.first_token, server.gap = first_token, gap
+        refused, server.violations = server.violations, []
+        return refused
+
+    await answer_orders({"pace": set_pace})
+
+
+if __name__ == "__main__":
+    asyncio.run(serve(), loop_factory=_fast_loop())

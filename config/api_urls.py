@@ -1,0 +1,35 @@
+"""The contract with devices. Addresses have no slash at their end and never change within a version."""
+
+from django.urls import path, re_path
+
+from agents.api.base import Nowhere, declared
+from agents.api.devices import Login, Logout
+from agents.api.docs import Docs, Schema
+from agents.api.threads import AssistantEvents, AssistantMessages
+from goals.api.goals import GoalEvents, GoalMessages, Goals, OneGoal
+from goals.api.notes import GoalNotes, OneNote
+from goals.api.runs import OneRun, RunActions, Runs, StopRun
+
+app_name = "api"
+
+urlpatterns = declared(
+    [
+        path("auth/login", Login.as_view(), name="login"),
+        path("auth/logout", Logout.as_view(), name="logout"),
+        path("goals", Goals.as_view(), name="goals"),
+        path("goals/<id:goal_id>", OneGoal.as_view(), name="goal"),
+        path("goals/<id:goal_id>/messages", GoalMessages.as_view(), name="goal_messages"),
+        path("goals/<id:goal_id>/events", GoalEvents.as_view(), name="goal_events"),
+        path("goals/<id:goal_id>/notes", GoalNotes.as_view(), name="goal_notes"),
+        path("notes/<id:note_id>", OneNote.as_view(), name="note"),
+        path("runs", Runs.as_view(), name="runs"),
+        path("runs/<id:run_id>", OneRun.as_view(), name="run"),
+        path("runs/<id:run_id>/stop", StopRun.as_view(), name="run_stop"),
+        path("runs/<id:run_id>/actions", RunActions.as_view(), name="run_actions"),
+        path("agent/messages", AssistantMessages.as_view(), name="agent_messages"),
+        path("agent/events", AssistantEvents.as_view(), name="agent_events"),
+        path("schema", Schema.as_view(), name="schema"),
+        path("docs", Docs.as_view(), name="docs"),
+        re_path(".*", Nowhere.as_view(), name="nowhere"),
+    ]
+)

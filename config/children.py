@@ -1,0 +1,142 @@
+"""The application's own processes: forked from one parent that has imported everything, so that they share its memory.
+
+The parent must have no threads and no connections when it forks, and must never import what only one child needs:
+the model vendors' SDK (workers) and the Twisted reactor (web).
+"""
+
+import gc
+import importlib
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+from config.embedded.process import die_with_parent
+
+# What web, worker and scheduler all use, beyond what the installed apps import.
+SHARED = ("config.asgi", "config.urls", "rq", "redis", "psycopg_pool", "orjson", "asyncio", "concurrent.futures")
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD)
+MOST_DESCRIPTORS = 4096
+
+
+class Forked:
+    """A forked child, with the part of `subprocess.Popen` that the supervisor uses."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self.returncode: int | None = None
+
+    def poll(self) -> int | None:
+        """The exit code, or minus the signal that ended it; None while it runs."""
+        if self.returncode is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                self.returncode = os.waitstatus_to_exitcode(status)
+        return self.returncode
+
+    def send_signal(self, sig: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, sig)
+
+
+def preload() -> None:
+    """Set Django up and import what the children share; the memory is then left alone by the garbage collector, which
+    would otherwise write to, and so copy, every page."""
+    gc.disable()
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+    import django
+
+    django.setup()
+    for module in SHARED:
+        importlib.import_module(module)
+    from django.urls import get_resolver
+
+    _ = get_resolver().url_patterns
+    gc.collect()
+    gc.freeze()
+    gc.enable()
+
+
+def fork(run: Callable[[], None], *, log: Path | None, keep: tuple[int, ...] = ()) -> Forked:
+    """Run a function in a child of its own process group, which the kernel ends with this process.
+
+    Args:
+        log: where its output is appended; None leaves it on the console.
+        keep: descriptors that it may use; all others but the standard three are closed.
+    """
+    parent = os.getpid()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    pid = os.fork()
+    if pid:
+        return Forked(pid)
+    code = 1
+    try:
+        _become_child(parent, log, keep)
+        code = _exit_code(run)
+    finally:
+        os._exit(code)
+
+
+def run_command(name: str, **options: object) -> None:
+    """A `manage.py` command, as the whole of a child's life."""
+    from django.core.management import call_command
+
+    sys.argv = ["manage.py", name]
+    call_command(name, **options)
+
+
+def serve_web(listener: int) -> None:
+    """Daphne on a socket that listens already, until SIGTERM. Must be the first to touch Twisted in this process."""
+    import uvloop
+    from twisted.internet import asyncioreactor
+
+    asyncioreactor.install(uvloop.new_event_loop())
+    from daphne.server import Server
+
+    from config.asgi import application
+
+    Server(
+        application=application,
+        endpoints=[f"fd:fileno={listener}"],
+        websocket_timeout=-1,
+        ping_interval=20,
+        ping_timeout=30,
+        verbosity=0,
+        server_name="waymark",
+    ).run()
+
+
+def _become_child(parent: int, log: Path | None, keep: tuple[int, ...]) -> None:
+    signal.set_wakeup_fd(-1)
+    for sig in SIGNALS:
+        signal.signal(sig, signal.SIG_DFL)
+    os.setpgid(0, 0)
+    # A crash of the parent is a crash of all: the servers end as well, so there is nothing to hand over to.
+    die_with_parent(parent, signal.SIGKILL)
+    low = 3
+    for descriptor in sorted(keep):
+        os.closerange(low, descriptor)
+        low = descriptor + 1
+    os.closerange(low, MOST_DESCRIPTORS)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    if log is not None:
+        output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+
+
+def _exit_code(run: Callable[[], None]) -> int:
+    try:
+        run()
+        code = 0
+    except SystemExit as leaving:
+        code = leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
+    except BaseException:  # noqa: BLE001 (the last one to see it)
+        traceback.print_exc()
+        code = 1
+    sys.stdout.flush()
+    sys.stderr.flush()
+    return code

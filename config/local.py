@@ -1,0 +1,79 @@
+"""What this machine supplies when the environment does not say: keys and the addresses of the built-in servers.
+
+Both are kept in the data directory, so that every `manage.py` command beside a running `bin/up` finds them.
+"""
+
+import base64
+import os
+import secrets
+from collections.abc import MutableMapping
+from pathlib import Path
+
+import environ
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+# Environment variable → file in the data directory. A Fernet key is 32 random bytes in URL-safe base64.
+KEYS = {
+    "WAYMARK_SECRET_KEY": ("secret_key", lambda: secrets.token_urlsafe(50)),
+    "WAYMARK_FIELD_KEYS": ("field_keys", lambda: base64.urlsafe_b64encode(secrets.token_bytes(32)).decode()),
+}
+ADDRESSES = {"DATABASE_URL": "database_url", "REDIS_URL": "redis_url"}
+
+Environment = MutableMapping[str, str]
+
+
+def data_path(environment: Environment) -> Path:
+    """The data directory that the environment names, else `.waymark` beside the program."""
+    return Path(environment.get("WAYMARK_DATA") or BASE_DIR / ".waymark")
+
+
+def read_env_file() -> None:
+    """Add to the environment what `.env` beside the program says and the environment does not."""
+    environ.Env.read_env(BASE_DIR / ".env")
+
+
+def adopt(environment: Environment) -> None:
+    """Fill in what the environment lacks from the data directory, as far as it is there. Makes nothing."""
+    data = data_path(environment)
+    files = ADDRESSES | {variable: file for variable, (file, _) in KEYS.items()}
+    for variable, file in files.items():
+        try:
+            value = _one_line((data / file).read_text())
+        except OSError:  # no such file, or somebody else's: the settings then say what is missing
+            continue
+        environment.setdefault(variable, value)
+
+
+def ensure_keys(data: Path, environment: Environment) -> None:
+    """Fill in the keys that the environment lacks, making those that the data directory does not have yet."""
+    for variable, (file, make) in KEYS.items():
+        if variable not in environment:
+            path = data / file
+            if not path.exists():
+                write_private(path, make())
+            environment[variable] = _one_line(path.read_text())
+
+
+def remember_addresses(data: Path, addresses: dict[str, str]) -> None:
+    """Note where the built-in servers answer; those not given are other people's and not noted."""
+    for variable, file in ADDRESSES.items():
+        if variable in addresses:
+            write_private(data / file, addresses[variable])
+        else:
+            (data / file).unlink(missing_ok=True)
+
+
+def write_private(path: Path, text: str) -> None:
+    """Write a file that only its owner may read; after a crash there is the whole file or none."""
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(text + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+    unfinished.rename(path)
+
+
+def _one_line(text: str) -> str:
+    """Several field keys stand one on a line in the file, the newest first, and separated by commas in the variable."""
+    return ",".join(text.split())

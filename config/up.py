@@ -1,0 +1,72 @@
+"""`bin/up`: from nothing to a running Waymark, in one terminal."""
+
+import os
+from collections.abc import Sequence
+from contextlib import ExitStack
+
+from config import local
+from config.children import preload
+from config.console import Console
+from config.embedded.errors import StartError
+from config.embedded.places import claimed, data_directory
+from config.options import Options, parse
+from config.startup import (
+    address_of,
+    elsewhere,
+    fill_environment,
+    listen,
+    prepare_database,
+    start_application,
+    start_servers,
+    wait_for_servers,
+    wait_for_web,
+)
+from config.supervisor import Interrupted, Supervisor
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run until Ctrl-C. Returns the exit code."""
+    options, console = parse(arguments), Console()
+    try:
+        with ExitStack() as stack:
+            _run(options, console, stack)
+    except Interrupted:
+        pass
+    except StartError as error:
+        console.say(f"\n  {error}\n")
+        return 1
+    console.say("Stopped.")
+    return 0
+
+
+def _run(options: Options, console: Console, stack: ExitStack) -> None:
+    """The parts of Waymark, one after the other. They are stopped by the stack, in the opposite order."""
+    local.read_env_file()
+    data = data_directory(options.data or local.data_path(os.environ))
+    listener = listen(options.host, options.port)
+    stack.enter_context(claimed(data))
+    supervisor = stack.enter_context(Supervisor(console))
+    stack.callback(listener.close)
+
+    servers = start_servers(data, supervisor)
+    fill_environment(data, servers, options)
+    preload()
+    console.step("Program loaded")
+    wait_for_servers(servers, console)
+    address = address_of(options.host, listener)
+    sign_in = prepare_database(data, address)
+    console.step("Database up to date")
+    web = start_application(options, data, listener, supervisor)
+    wait_for_web(web, listener, data)
+    console.step("Web server ready")
+    console.ready(
+        {
+            "Open": address,
+            "Sign in": sign_in,
+            "Data": str(data),
+            **elsewhere(servers, data),
+            "Logs": "here" if options.verbose else str(data / "logs"),
+            "Stop": "Ctrl-C",
+        }
+    )
+    supervisor.run()

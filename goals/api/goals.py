@@ -1,0 +1,86 @@
+"""Goals and their conversations."""
+
+from typing import Any
+from uuid import UUID
+
+from django.shortcuts import get_object_or_404
+from drf_spectacular.utils import OpenApiExample
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from agents.api.base import Access, ApiView
+from agents.api.pages import NEWEST_FIRST, page
+from agents.api.schema import documented, listed
+from agents.api.threads import Events, Messages, ThreadView
+from goals import services
+from goals.models import Goal, GoalQuerySet
+from goals.serializers import GoalBody, GoalChanges, GoalShape, Shelf, goal_json
+from memory.models import Thread
+
+WANTED = OpenApiExample(
+    "a goal", value={"title": "Run a half marathon", "description": "In May, under two hours"}, request_only=True
+)
+
+
+class GoalView(ApiView):
+    access = Access.OWN
+
+    def goals(self) -> GoalQuerySet:
+        return Goal.objects.for_user(self.user).select_related("thread")
+
+    def found(self, goal_id: UUID) -> Goal:
+        return get_object_or_404(self.goals(), pk=goal_id)
+
+
+class Goals(GoalView):
+    @listed("Goal", GoalShape, "List your goals, newest first")
+    def get(self, request: Request) -> Response:
+        return page(request, self.goals(), NEWEST_FIRST, goal_json)
+
+    @documented("Create a goal", {201: GoalShape}, body=GoalBody, errors=(400, 401), examples=[WANTED])
+    def post(self, request: Request) -> Response:
+        given = self.body(GoalBody)
+        return Response(goal_json(services.create_goal(self.user, **given)), status=201)
+
+
+class OneGoal(GoalView):
+    @documented("Read a goal", {200: GoalShape}, errors=(401, 404))
+    def get(self, request: Request, goal_id: UUID) -> Response:
+        return Response(goal_json(self.found(goal_id)))
+
+    @documented("Change a goal, put it away or take it out again", {200: GoalShape}, body=GoalChanges)
+    def patch(self, request: Request, goal_id: UUID) -> Response:
+        goal = self.found(goal_id)
+        changes = self.body(GoalChanges, partial=True)
+        shelf = changes.pop("status", None)
+        if changes:
+            services.update_goal(goal, **changes)
+        if shelf == Shelf.ARCHIVED and goal.archived_at is None:
+            services.archive_goal(goal)
+        elif shelf == Shelf.WAITING and goal.archived_at is not None:
+            services.reopen_goal(goal)
+        return Response(goal_json(self.found(goal_id)))
+
+    @documented("Delete a goal with everything in it", {204: None}, errors=(401, 404))
+    def delete(self, request: Request, goal_id: UUID) -> Response:
+        services.delete_goal(self.found(goal_id))
+        return Response(status=204)
+
+
+class GoalThread(ThreadView):
+    """Mixin: the thread of the goal in the address."""
+
+    def thread(self) -> Thread:
+        return get_object_or_404(Thread.objects.for_user(self.user), goals_goal=self.kwargs["goal_id"])
+
+    def goal(self) -> UUID | None:
+        goal_id: Any = self.kwargs["goal_id"]
+        return UUID(str(goal_id))
+
+
+class GoalMessages(GoalThread, Messages):
+    pass
+
+
+class GoalEvents(GoalThread, Events):
+    pass

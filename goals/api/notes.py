@@ -1,0 +1,52 @@
+"""Notes: of a goal, and one by one."""
+
+from typing import Any
+from uuid import UUID
+
+from django.shortcuts import get_object_or_404
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from agents.api.base import Access, ApiView
+from agents.api.pages import NEWEST_FIRST, page
+from agents.api.schema import documented, listed
+from agents.serializers import NoteBody, NoteShape
+from goals.api.goals import GoalThread
+from memory import notes
+from memory.models import Note
+
+
+class GoalNotes(GoalThread):
+    @listed("Note", NoteShape, "List the notes of a goal, newest first")
+    def get(self, request: Request, goal_id: UUID) -> Response:
+        return page(request, Note.objects.filter(thread=self.thread()), NEWEST_FIRST, note_json)
+
+    @documented("Write a note", {201: NoteShape}, body=NoteBody)
+    def post(self, request: Request, goal_id: UUID) -> Response:
+        given = self.body(NoteBody)
+        return Response(note_json(notes.create_note(self.thread(), **given)), status=201)
+
+
+class OneNote(ApiView):
+    access = Access.OWN
+
+    def found(self, note_id: UUID) -> Note:
+        return get_object_or_404(Note.objects.for_user(self.user), pk=note_id)
+
+    @documented("Read a note", {200: NoteShape}, errors=(401, 404))
+    def get(self, request: Request, note_id: UUID) -> Response:
+        return Response(note_json(self.found(note_id)))
+
+    @documented("Change a note", {200: NoteShape}, body=NoteBody)
+    def patch(self, request: Request, note_id: UUID) -> Response:
+        note = self.found(note_id)
+        return Response(note_json(notes.update_note(note, **self.body(NoteBody, partial=True))))
+
+    @documented("Delete a note", {204: None}, errors=(401, 404))
+    def delete(self, request: Request, note_id: UUID) -> Response:
+        notes.delete_note(self.found(note_id))
+        return Response(status=204)
+
+
+def note_json(note: Note) -> dict[str, Any]:
+    return NoteShape(note).data

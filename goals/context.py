@@ -1,0 +1,105 @@
+"""What the frame of every page shows: goals and their state, what this month cost, whether the demo answers."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from uuid import UUID
+
+from django.contrib.auth.models import User
+from django.db.models import Count, OuterRef, Q, QuerySet, Subquery, Sum
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.formats import date_format
+from django.utils.functional import SimpleLazyObject
+
+from agents.agentable import Agentable
+from agents.connections import uses_demo
+from agents.models import UserAgent
+from agents.services import assistant_of
+from goals.models import Goal
+from memory.models import LIVE, AgentRun, RunStatus
+
+SHOWN = 40
+THEMES = set(UserAgent.Theme.values)
+_NEEDS_YOU = (RunStatus.FAILED, RunStatus.WAITING_APPROVAL)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One agent in the sidebar. `state` is a blaze's: working, waiting (for the person) or empty."""
+
+    id: UUID
+    thread: UUID
+    title: str
+    blaze: str
+    state: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Shell:
+    assistant: Place
+    goals: list[Place]
+    working: int
+    month: str
+    spent: Decimal
+    spent_known: bool
+    demo: bool
+
+    def places(self) -> dict[UUID, Place]:
+        """Every agent of the frame by its thread."""
+        return {place.thread: place for place in (self.assistant, *self.goals)}
+
+
+def shell(request: HttpRequest) -> dict[str, object]:
+    """Context processor. The database is asked only by pages that draw the frame, always with four queries."""
+    user = getattr(request, "user", None)
+    if user is None or not user.is_authenticated:
+        return {"theme": theme_of(request)}
+    return {"theme": theme_of(request), "shell": SimpleLazyObject(lambda: build(user))}
+
+
+def theme_of(request: HttpRequest) -> str:
+    """The cookie decides, so that a page never flashes in the other theme."""
+    chosen = request.COOKIES.get("theme", "")
+    return chosen if chosen in THEMES else UserAgent.Theme.SYSTEM
+
+
+def build(user: User) -> Shell:
+    assistant = assistant_of(user)
+    runs = AgentRun.objects.for_user(user).aggregate(
+        spent=Sum("cost", filter=Q(created_at__gte=month_start())),
+        unknown=Count("pk", filter=Q(created_at__gte=month_start(), cost_known=False)),
+        working=Count("pk", filter=Q(status__in=LIVE)),
+    )
+    return Shell(
+        assistant=_place(assistant, "you", "", reverse("assistant")),
+        goals=[goal_place(goal) for goal in goals_with_state(user)[:SHOWN]],
+        working=runs["working"],
+        month=date_format(timezone.localtime(), "F"),
+        spent=runs["spent"] or Decimal(0),
+        spent_known=not runs["unknown"],
+        demo=uses_demo(user),
+    )
+
+
+def goals_with_state(user: User) -> QuerySet[Goal]:
+    """The user's current goals, each with `last_status`, the status of its newest run."""
+    newest = AgentRun.objects.filter(thread=OuterRef("thread")).order_by("-created_at").values("status")[:1]
+    goals = Goal.objects.for_user(user).current().select_related("thread")
+    return goals.annotate(last_status=Subquery(newest))
+
+
+def goal_place(goal: Goal) -> Place:
+    return _place(goal, goal.blaze, getattr(goal, "last_status", None) or "", reverse("goal", args=[goal.pk]))
+
+
+def _place(agent: Agentable, blaze: str, last_status: str, url: str) -> Place:
+    working = "working" if agent.thread.live_run else ""
+    state = "waiting" if last_status in _NEEDS_YOU else working
+    return Place(agent.pk, agent.thread_id, agent.name(), blaze, state, url)
+
+
+def month_start() -> datetime:
+    return timezone.localtime().replace(day=1, hour=0, minute=0, second=0, microsecond=0)

@@ -1,0 +1,42 @@
+"""What a person prefers, kept on their assistant."""
+
+import zoneinfo
+
+from django.db import transaction
+
+from agents.models import UserAgent
+from agents.services import Refused
+from memory.text import clip
+
+NAME_LENGTH = 150
+
+
+def save_profile(assistant: UserAgent, name: str, time_zone: str) -> None:
+    """
+    Raises:
+        Refused: the time zone is unknown.
+    """
+    if time_zone not in zoneinfo.available_timezones():
+        raise Refused("time_zone", "This time zone is not known.")
+    assistant.time_zone = time_zone
+    assistant.user.first_name = clip(name, NAME_LENGTH)
+    with transaction.atomic():
+        assistant.save(update_fields=["time_zone"])
+        assistant.user.save(update_fields=["first_name"])
+
+
+def save_theme(assistant: UserAgent, theme: str) -> None:
+    """
+    Raises:
+        Refused: not a theme.
+    """
+    if theme not in UserAgent.Theme.values:
+        raise Refused("theme", "This theme does not exist.")
+    assistant.theme = theme
+    assistant.save(update_fields=["theme"])
+
+
+def finish_welcome(assistant: UserAgent) -> None:
+    """The first run was finished or skipped; home no longer leads there."""
+    assistant.welcomed = True
+    assistant.save(update_fields=["welcomed"])

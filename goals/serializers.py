@@ -1,0 +1,43 @@
+"""The shapes of goals in the API."""
+
+from typing import Any
+
+from django.db.models import TextChoices
+from rest_framework import serializers
+
+from agents.serializers import Strict, TextField
+from goals.models import Goal, GoalStatus
+
+
+class GoalBody(Strict):
+    title = TextField()
+    description = TextField(required=False)
+
+
+class Shelf(TextChoices):
+    """What a client may set: whether the goal is put away. Working and waiting follow from its runs."""
+
+    ARCHIVED = "archived"
+    WAITING = "waiting"
+
+
+class GoalChanges(Strict):
+    title = TextField(required=False)
+    description = TextField(required=False)
+    status = serializers.ChoiceField(
+        Shelf.choices, required=False, help_text="archived puts the goal away, waiting takes it out again"
+    )
+
+
+class GoalShape(serializers.ModelSerializer[Goal]):
+    status = serializers.ChoiceField(GoalStatus.choices)
+    live_run = serializers.UUIDField(source="thread.live_run", allow_null=True, help_text="The run at work, if any")
+
+    class Meta:
+        model = Goal
+        fields = ["id", "title", "description", "status", "blaze", "live_run", "created_at", "updated_at"]
+        read_only_fields = fields
+
+
+def goal_json(goal: Goal) -> dict[str, Any]:
+    return GoalShape(goal).data

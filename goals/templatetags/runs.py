@@ -1,0 +1,87 @@
+"""Runs and notes in words and marks."""
+
+import re
+from datetime import timedelta
+
+from django import template
+from django.utils.translation import gettext as _
+
+from memory.models import AgentRun, Note, RunStatus
+from memory.text import clip
+
+register = template.Library()
+
+EXCERPT = 160
+_HEADING = re.compile(r"^\s*#{1,6}\s.*$", re.MULTILINE)
+_MARKS_OF_LINES = re.compile(r"^\s*(?:[-*+>]|\d+[.)]|`{3,}\S*)\s*", re.MULTILINE)
+
+_MARKS = {
+    RunStatus.QUEUED: "queued",
+    RunStatus.RUNNING: "running",
+    RunStatus.CANCELLING: "running",
+    RunStatus.RETRY_WAIT: "paused",
+    RunStatus.WAITING_APPROVAL: "waiting",
+    RunStatus.SUCCEEDED: "done",
+    RunStatus.FAILED: "failed",
+    RunStatus.CANCELLED: "undone",
+}
+_OWNERS = ("goals_goal", "agents_useragent", "agents_agenttask")
+
+
+@register.filter
+def mark(run: AgentRun) -> str:
+    """The state of the step that stands for a run."""
+    return _MARKS[RunStatus(run.status)]
+
+
+@register.filter
+def status_words(run: AgentRun) -> str:
+    words = {
+        RunStatus.QUEUED: _("waits for a worker"),
+        RunStatus.RUNNING: _("is at work"),
+        RunStatus.CANCELLING: _("is stopping"),
+        RunStatus.RETRY_WAIT: _("waits to try again"),
+        RunStatus.WAITING_APPROVAL: _("waits for you"),
+        RunStatus.SUCCEEDED: _("finished"),
+        RunStatus.FAILED: _("failed"),
+        RunStatus.CANCELLED: _("was stopped"),
+    }
+    return words[RunStatus(run.status)]
+
+
+@register.filter
+def trigger_words(run: AgentRun) -> str:
+    words = {
+        "message": _("your message"),
+        "task": _("a task it was sent on"),
+        "report": _("a report of its task"),
+        "retry": _("you tried again"),
+    }
+    return words.get(run.trigger, run.trigger)
+
+
+@register.filter
+def whose(run: AgentRun) -> str:
+    """The name of the agent that ran; the view has loaded the three kinds with the run."""
+    for owner in _OWNERS:
+        agent = getattr(run.thread, owner, None)
+        if agent is not None:
+            return str(agent.name())
+    return _("A deleted agent")
+
+
+@register.filter
+def took(run: AgentRun) -> timedelta | None:
+    return run.finished_at - run.started_at if run.finished_at and run.started_at else None
+
+
+@register.filter
+def excerpt(body: str) -> str:
+    """The first words of a note, without the marks that only its page turns into form."""
+    start = body[: 4 * EXCERPT]
+    return clip(_MARKS_OF_LINES.sub("", _HEADING.sub("", start)).replace("**", ""), EXCERPT)
+
+
+@register.filter
+def was_changed(note: Note) -> bool:
+    return note.updated_at - note.created_at > timedelta(minutes=1)

@@ -1,0 +1,111 @@
+"""What home shows: the latest word of each agent, and what a person must decide."""
+
+import html
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from uuid import UUID
+
+from django.contrib.auth.models import User
+from django.db.models import Sum
+from django.utils.html import strip_tags
+
+from agents.live.markdown import render
+from goals.context import Place, month_start
+from memory.models import AgentRun, MessageType, Source, ThreadMessage
+from memory.text import clip
+
+SHOWN = 12
+SPENDERS = 5
+TITLE_LENGTH = 90
+TEXT_LENGTH = 280
+_HEADING = re.compile(r"<h[2-4]>(.+?)</h[2-4]>(.*)", re.DOTALL)
+_SENTENCE = re.compile(r"(.+?[.!?])(?:\s+|$)(.*)", re.DOTALL)
+_BOXES = re.compile(r'<div class="(?:table-wrap|code)">.*?</div>', re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One agent's latest answer. `state` is that of a step on the trail."""
+
+    place: Place
+    state: str
+    title: str
+    text: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """A run that failed and can be tried again."""
+
+    place: Place
+    message: ThreadMessage
+
+
+def latest_steps(user: User, places: Mapping[UUID, Place]) -> list[Step]:
+    """The newest answer of each place (by thread), newest first."""
+    answers = (
+        ThreadMessage.objects.for_user(user)
+        .filter(thread__in=places, source=Source.AGENT, message_type=MessageType.TEXT)
+        .exclude(metadata__contains={"interim": True})
+        .order_by("thread", "-position")
+        .distinct("thread")
+    )
+    steps = [_step(places[answer.thread_id], answer) for answer in answers]
+    return sorted(steps, key=lambda step: step.at, reverse=True)[:SHOWN]
+
+
+def needs(user: User, places: Mapping[UUID, Place]) -> list[Need]:
+    """Threads whose last word is an error that may be tried again, and where nothing runs."""
+    last = ThreadMessage.objects.for_user(user).filter(thread__in=places, thread__live_run=None)
+    newest = last.order_by("thread", "-position").distinct("thread").select_related("thread")
+    return [
+        Need(places[message.thread_id], message)
+        for message in newest
+        if message.source == Source.ERROR and message.metadata.get("retryable")
+    ]
+
+
+def _step(place: Place, answer: ThreadMessage) -> Step:
+    states = {"working": "running", "waiting": "failed"}
+    title, text = headline(answer.content)
+    return Step(place, states.get(place.state, "done"), title, text, answer.created_at)
+
+
+def headline(markdown: str) -> tuple[str, str]:
+    """Split a text into its heading or first sentence and what comes next, both plain and short."""
+    rendered = _BOXES.sub("", render(markdown[:4000]))
+    heading = _HEADING.match(rendered)
+    if heading:
+        return clip(_plain(heading[1]), TITLE_LENGTH), clip(_plain(heading[2]), TEXT_LENGTH)
+    plain = _plain(rendered)
+    sentence = _SENTENCE.fullmatch(plain)
+    first, rest = sentence.groups() if sentence else (plain, "")
+    if len(first) > TITLE_LENGTH:
+        return clip(first, TITLE_LENGTH), clip(plain, TEXT_LENGTH)
+    return first.rstrip("."), clip(rest, TEXT_LENGTH)
+
+
+def _plain(rendered: str) -> str:
+    return html.unescape(strip_tags(rendered))
+
+
+@dataclass(frozen=True, slots=True)
+class Spender:
+    """What one agent cost this month; `share` is percent of the whole month."""
+
+    title: str
+    cost: Decimal
+    share: int
+
+
+def spenders(user: User, places: Mapping[UUID, Place], total: Decimal) -> list[Spender]:
+    """The dearest agents of the month. Threads that the frame does not show (tasks, archived goals) are left out."""
+    if not total:
+        return []
+    runs = AgentRun.objects.for_user(user).filter(thread__in=places, created_at__gte=month_start(), cost__gt=0)
+    rows = runs.values_list("thread").annotate(cost=Sum("cost")).order_by("-cost")[:SPENDERS]
+    return [Spender(places[thread].title, cost, round(100 * cost / total)) for thread, cost in rows]

@@ -1,0 +1,77 @@
+"""Making, changing and ending goals. Their conversation is `agents.views`."""
+
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_http_methods, require_POST
+
+from agents.models import ModelConnection
+from agents.services import Refused
+from goals.forms import GoalForm, GoalSettingsForm
+from goals.models import Goal
+from goals.services import archive_goal, choose_model, create_goal, delete_goal, reopen_goal, update_goal
+from goals.views.base import SignedInRequest, signed_in
+
+
+@require_http_methods(["GET", "POST"])
+@signed_in
+def goal_new(request: SignedInRequest) -> HttpResponse:
+    form = GoalForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        try:
+            goal = create_goal(request.user, **form.cleaned_data)
+        except Refused as refused:
+            form.add_error(None, refused.message)
+        else:
+            return redirect("goal", goal.pk)
+    return render(request, "goals/new.html", {"form": form}, status=422 if form.is_bound else 200)
+
+
+@require_http_methods(["GET", "POST"])
+@signed_in
+def goal_settings(request: SignedInRequest, goal_id: UUID) -> HttpResponse:
+    goal = get_object_or_404(Goal.objects.for_user(request.user).select_related("thread"), pk=goal_id)
+    initial = {"title": goal.title, "description": goal.description, "model": goal.model_connection_id}
+    connections = ModelConnection.objects.for_user(request.user)
+    form = GoalSettingsForm(request.POST or None, initial=initial, connections=connections)
+    if request.method == "POST" and form.is_valid():
+        try:
+            update_goal(goal, title=form.cleaned_data["title"], description=form.cleaned_data["description"])
+        except Refused as refused:
+            form.add_error(None, refused.message)
+        else:
+            choose_model(goal, form.cleaned_data["model"])
+            messages.success(request, _("Saved."))
+            return redirect("goal_settings", goal.pk)
+    counts = {"messages": goal.thread.messages.count(), "notes": goal.thread.notes.count()}
+    page = {"goal": goal, "form": form, "counts": counts, "here": goal.pk}
+    return render(request, "goals/settings.html", page, status=422 if form.is_bound else 200)
+
+
+@require_POST
+@signed_in
+def goal_archive(request: SignedInRequest, goal_id: UUID) -> HttpResponse:
+    goal = get_object_or_404(Goal.objects.for_user(request.user).select_related("thread"), pk=goal_id)
+    archive_goal(goal)
+    messages.success(request, _("“%(title)s” is archived.") % {"title": goal.title})
+    return redirect("home")
+
+
+@require_POST
+@signed_in
+def goal_reopen(request: SignedInRequest, goal_id: UUID) -> HttpResponse:
+    goal = get_object_or_404(Goal.objects.for_user(request.user), pk=goal_id)
+    reopen_goal(goal)
+    return redirect("goal", goal.pk)
+
+
+@require_POST
+@signed_in
+def goal_delete(request: SignedInRequest, goal_id: UUID) -> HttpResponse:
+    goal = get_object_or_404(Goal.objects.for_user(request.user).select_related("thread"), pk=goal_id)
+    delete_goal(goal)
+    messages.success(request, _("“%(title)s” is deleted.") % {"title": goal.title})
+    return redirect("home")

@@ -1,0 +1,71 @@
+"""Home: what happened, what needs the person, and a line to the assistant."""
+
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_GET, require_POST
+
+from agents.services import Refused, assistant_of, retry, send_message
+from goals.context import build
+from goals.forms import MessageForm
+from goals.trail import latest_steps, needs, spenders
+from goals.views.base import SignedInRequest, signed_in
+from memory.models import ThreadMessage
+
+
+@require_GET
+@signed_in
+def home(request: SignedInRequest) -> HttpResponse:
+    if not assistant_of(request.user).welcomed:
+        return redirect("welcome")
+    shell = build(request.user)
+    places = shell.places()
+    return render(
+        request,
+        "home.html",
+        {
+            "here": "home",
+            "shell": shell,
+            "greeting": greeting(timezone.localtime().hour),
+            "now": timezone.localtime(),
+            "steps": latest_steps(request.user, places),
+            "needs": needs(request.user, places),
+            "spend": spenders(request.user, places, shell.spent),
+        },
+    )
+
+
+def greeting(hour: int) -> str:
+    if 5 <= hour < 12:
+        return _("Good morning")
+    return _("Good afternoon") if 12 <= hour < 18 else _("Good evening")
+
+
+@require_POST
+@signed_in
+def ask(request: SignedInRequest) -> HttpResponse:
+    """The composer of home: a message to the assistant, then its conversation."""
+    form = MessageForm(request.POST)
+    client_id = form.cleaned_data["client_message_id"] if form.is_valid() else None
+    try:
+        send_message(assistant_of(request.user).thread, form.data.get("content", ""), client_id)
+    except Refused as refused:
+        messages.error(request, refused.message)
+        return redirect("home")
+    return redirect(f"{reverse('assistant')}?sent={client_id or ''}")
+
+
+@require_POST
+@signed_in
+def try_again(request: SignedInRequest, message_id: UUID) -> HttpResponse:
+    message = get_object_or_404(ThreadMessage.objects.for_user(request.user), pk=message_id)
+    try:
+        retry(message)
+    except Refused as refused:
+        messages.error(request, refused.message)
+    return redirect("home")

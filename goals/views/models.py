@@ -1,0 +1,93 @@
+"""Choosing a model: the form that the first run and the settings share, and its Test button."""
+
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.template.defaultfilters import filesizeformat
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_http_methods, require_POST
+
+from agents.connections import choice_of, connect_model, make_default, remove_connection, uses_demo
+from agents.models import ModelConnection
+from agents.providers.base import Endpoint, Verdict
+from agents.providers.catalog import kind_of, known_kinds
+from agents.providers.probe import find_ollama, test_connection
+from goals.forms import ConnectionForm
+from goals.views.base import SignedInRequest, signed_in
+
+
+@require_http_methods(["GET", "POST"])
+@signed_in
+def settings_models(request: SignedInRequest) -> HttpResponse:
+    form = ConnectionForm(request.POST or None)
+    if request.method == "POST" and connect(request, form):
+        return redirect("settings_models")
+    page = {"form": form, "connections": connections_of(request), "uses_demo": uses_demo(request.user), **choices(form)}
+    page |= {"here": "settings", "section": "models"}
+    return render(request, "settings/models.html", page, status=422 if form.is_bound else 200)
+
+
+def connections_of(request: SignedInRequest) -> list[dict[str, object]]:
+    found = ModelConnection.objects.for_user(request.user)
+    return [{"row": row, "kind": kind_of(row.kind)} for row in found]
+
+
+def choices(form: ConnectionForm) -> dict[str, object]:
+    """What the options of the form show: each kind with (name, label) of the models it is known to have."""
+    local = find_ollama()
+    kinds = []
+    for kind in known_kinds():
+        found = local if kind.kind == "ollama" else None
+        models = [(name, f"{name}, {filesizeformat(size)}") for name, size in found or []]
+        kinds.append({"kind": kind, "models": models or [(name, name) for name in kind.models], "found": bool(models)})
+    return {"kinds": kinds, "chosen": form.data.get("kind", "ollama" if local else "demo")}
+
+
+def connect(request: SignedInRequest, form: ConnectionForm) -> bool:
+    """Store what the form holds as the user's default; say on the form why not."""
+    if not form.is_valid():
+        return False
+    kind, url, key, model = form.values()
+    connect_model(request.user, kind.kind, model, url, key)
+    return True
+
+
+@require_POST
+@signed_in
+def model_test(request: SignedInRequest) -> HttpResponse:
+    """The Test button of an option: one real call, and its verdict as a line."""
+    form = ConnectionForm(request.POST)
+    if not form.is_valid():
+        verdict = Verdict(ok=False, message=str(next(iter(form.errors.values()))[0]))
+    else:
+        kind, url, key, model = form.values()
+        verdict = test_connection(Endpoint(kind.kind, url, key), model)
+    return render(request, "settings/verdict.html", {"verdict": verdict})
+
+
+@require_POST
+@signed_in
+def connection_test(request: SignedInRequest, connection_id: UUID) -> HttpResponse:
+    connection = get_object_or_404(ModelConnection.objects.for_user(request.user), pk=connection_id)
+    choice = choice_of(connection)
+    verdict = test_connection(choice.endpoint, choice.model)
+    return render(request, "settings/verdict.html", {"verdict": verdict})
+
+
+@require_POST
+@signed_in
+def connection_default(request: SignedInRequest, connection_id: UUID) -> HttpResponse:
+    connection = get_object_or_404(ModelConnection.objects.for_user(request.user), pk=connection_id)
+    make_default(connection)
+    return redirect("settings_models")
+
+
+@require_POST
+@signed_in
+def connection_delete(request: SignedInRequest, connection_id: UUID) -> HttpResponse:
+    connection = get_object_or_404(ModelConnection.objects.for_user(request.user), pk=connection_id)
+    remove_connection(connection)
+    messages.success(request, _("The connection is removed."))
+    return redirect("settings_models")

@@ -1,0 +1,127 @@
+"""Notes: the list, and one note to write and read."""
+
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from agents.live.markdown import render as render_markdown
+from agents.services import assistant_of
+from goals.context import build
+from goals.forms import NoteForm
+from goals.models import Goal
+from goals.views.base import SignedInRequest, signed_in
+from memory.models import Note, Thread
+from memory.notes import NoteRefused, create_note, delete_note, search_notes, update_note
+
+SHOWN = 200
+
+
+@require_GET
+@signed_in
+def notes(request: SignedInRequest) -> HttpResponse:
+    return _page(request, None, view="list")
+
+
+@require_GET
+@signed_in
+def goal_notes(request: SignedInRequest, goal_id: UUID) -> HttpResponse:
+    goal = get_object_or_404(Goal.objects.for_user(request.user).select_related("thread"), pk=goal_id)
+    return _page(request, None, view="list", goal=goal)
+
+
+@require_http_methods(["GET", "POST"])
+@signed_in
+def note(request: SignedInRequest, note_id: UUID) -> HttpResponse:
+    found = get_object_or_404(Note.objects.for_user(request.user).select_related("thread"), pk=note_id)
+    if request.method == "GET":
+        return _page(request, found, view="note")
+    form = NoteForm(request.POST)
+    try:
+        update_note(found, title=form.data.get("title", ""), body=_lines(form.data.get("body", "")))
+    except NoteRefused as refused:
+        return _saved(request, found, str(refused), status=422)
+    return _saved(request, found, _("Saved %(time)s") % {"time": timezone.localtime().strftime("%H:%M")})
+
+
+@require_http_methods(["GET", "POST"])
+@signed_in
+def note_new(request: SignedInRequest) -> HttpResponse:
+    form = NoteForm(request.POST or None)
+    error = ""
+    if request.method == "POST":
+        title, body = form.data.get("title", ""), _lines(form.data.get("body", ""))
+        try:
+            made = create_note(_thread(request, form.data.get("goal", "")), title, body)
+        except NoteRefused as refused:
+            error = str(refused)
+        else:
+            return redirect("note", made.pk)
+    chosen = request.GET.get("goal", form.data.get("goal", ""))
+    return _page(request, None, view="note", form=form, error=error, chosen=chosen)
+
+
+@require_POST
+@signed_in
+def note_delete(request: SignedInRequest, note_id: UUID) -> HttpResponse:
+    found = get_object_or_404(Note.objects.for_user(request.user), pk=note_id)
+    delete_note(found)
+    messages.success(request, _("“%(title)s” is deleted.") % {"title": found.title})
+    return redirect("notes")
+
+
+@require_POST
+@signed_in
+def note_preview(request: SignedInRequest) -> HttpResponse:
+    return HttpResponse(render_markdown(_lines(request.POST.get("body", ""))))
+
+
+def _page(
+    request: SignedInRequest, note: Note | None, view: str, goal: Goal | None = None, **extra: object
+) -> HttpResponse:
+    shell = build(request.user)
+    query = request.GET.get("q", "")
+    listed = list(search_notes(request.user, query, goal.thread if goal else None)[:SHOWN])
+    shown = note or (listed[0] if listed and view == "list" else None)
+    page = {
+        "here": "notes",
+        "shell": shell,
+        "places": shell.places(),
+        "notes": listed,
+        "query": query,
+        "goal": goal,
+        "note": shown,
+        "view": view,
+        "rendered": render_markdown(shown.body) if shown else "",
+        **extra,
+    }
+    return render(request, "notes/page.html", page, status=422 if extra.get("error") else 200)
+
+
+def _saved(request: HttpRequest, note: Note, text: str, status: int = 200) -> HttpResponse:
+    """The editor saves by itself and swaps one line; without script the page comes back."""
+    if request.headers.get("HX-Request"):
+        return render(request, "notes/saved.html", {"text": text, "status": status}, status=status)
+    if status >= 400:
+        messages.error(request, text)
+    return redirect("note", note.pk)
+
+
+def _thread(request: SignedInRequest, goal_id: str) -> Thread:
+    """The thread of one of the user's goals, or the assistant's when none is named."""
+    if not goal_id:
+        return assistant_of(request.user).thread
+    try:
+        chosen = UUID(goal_id)
+    except ValueError as error:
+        raise NoteRefused(_("This goal does not exist.")) from error
+    return get_object_or_404(Goal.objects.for_user(request.user).select_related("thread"), pk=chosen).thread
+
+
+def _lines(text: str) -> str:
+    """Browsers send CR LF; the store holds LF."""
+    return text.replace("\r\n", "\n")

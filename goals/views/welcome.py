@@ -1,0 +1,55 @@
+"""The first run: account (done), model, first goal. Every step can be skipped."""
+
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_http_methods, require_POST
+
+from agents.services import Refused, assistant_of
+from goals.forms import ConnectionForm, GoalForm
+from goals.preferences import finish_welcome
+from goals.services import create_goal
+from goals.views.base import SignedInRequest, signed_in
+from goals.views.models import choices, connect
+
+
+@require_http_methods(["GET", "POST"])
+@signed_in
+def welcome(request: SignedInRequest) -> HttpResponse:
+    form = ConnectionForm(request.POST or None)
+    if request.method == "POST" and connect(request, form):
+        return redirect("welcome_goal")
+    page = {"form": form, "step": "model", **choices(form)}
+    return render(request, "welcome/model.html", page, status=422 if form.is_bound else 200)
+
+
+@require_http_methods(["GET", "POST"])
+@signed_in
+def welcome_goal(request: SignedInRequest) -> HttpResponse:
+    form = GoalForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        try:
+            goal = create_goal(request.user, **form.cleaned_data)
+        except Refused as refused:
+            form.add_error(None, refused.message)
+        else:
+            finish_welcome(assistant_of(request.user))
+            return redirect("goal", goal.pk)
+    page = {"form": form, "step": "goal", "suggestions": suggestions()}
+    return render(request, "welcome/goal.html", page, status=422 if form.is_bound else 200)
+
+
+def suggestions() -> list[str]:
+    return [
+        _("Run a half marathon in May"),
+        _("Move to a smaller flat"),
+        _("Learn enough Spanish for a holiday"),
+        _("Write down the family recipes"),
+    ]
+
+
+@require_POST
+@signed_in
+def welcome_skip(request: SignedInRequest) -> HttpResponse:
+    finish_welcome(assistant_of(request.user))
+    return redirect("home")

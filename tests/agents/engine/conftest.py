@@ -1,0 +1,55 @@
+"""Runs, worked on in this process through the job that RQ would call, against the scripted model server."""
+
+from collections.abc import Callable, Iterator
+from uuid import UUID
+
+import pytest
+from django.contrib.auth.models import User
+
+from agents import connections, services
+from agents.engine import bell, jobs
+from agents.services import Accepted
+from goals.models import Goal
+from memory.models import AgentRun
+from tests.factories import GoalFactory
+from tests.llm_server import LLMServer
+
+
+@pytest.fixture(scope="session")
+def model_server() -> Iterator[LLMServer]:
+    with LLMServer() as server:
+        yield server
+
+
+@pytest.fixture
+def llm(model_server: LLMServer) -> LLMServer:
+    model_server.reset()
+    return model_server
+
+
+@pytest.fixture
+def rung(monkeypatch: pytest.MonkeyPatch) -> list[UUID]:
+    """The doorbell without a worker behind it: the runs it was rung for."""
+    rung: list[UUID] = []
+    monkeypatch.setattr(bell, "ring", rung.append)
+    return rung
+
+
+@pytest.fixture
+def goal(transactional_db: None, llm: LLMServer, rung: list[UUID]) -> Goal:
+    goal: Goal = GoalFactory()
+    connections.connect_model(goal.user, "compatible", "test-model", llm.url, "key-of-the-test")
+    return goal
+
+
+@pytest.fixture
+def say(goal: Goal, rung: list[UUID]) -> Callable[[str], AgentRun]:
+    """Send a message and work on everything that was rung for, until all is quiet."""
+
+    def say(text: str, user: User | None = None) -> AgentRun:
+        accepted: Accepted = services.send_message(goal.thread, text)
+        while rung:
+            jobs.run(str(rung.pop(0)))
+        return AgentRun.objects.get(pk=accepted.run_id)
+
+    return say

@@ -1,0 +1,66 @@
+"""Ways to look at live events, for tests."""
+
+import asyncio
+from typing import Any
+from uuid import UUID
+
+import orjson
+
+from agents.live.events import Event, RunChanged, Think
+from agents.live.hub import Arrival, Feed
+from agents.live.stream import flush, publish
+from memory.ids import new_id
+
+RUN = new_id()
+USER = 1
+
+
+def token(number: int) -> str:
+    return f"t{number:03d} "
+
+
+def tokens(first: int, last: int) -> str:
+    return "".join(token(number) for number in range(first, last + 1))
+
+
+def say(thread: UUID, *texts: str, run: UUID = RUN, user: int = USER) -> None:
+    """Publish pieces of text, each as an event of its own."""
+    for text in texts:
+        publish(thread, user, Think(run=run, text=text))
+        assert flush(5)
+
+
+def finish(thread: UUID, run: UUID = RUN, status: str = "succeeded", user: int = USER) -> None:
+    tell(thread, RunChanged(run=run, status=status, iterations=1, cost=None), user)
+
+
+def tell(thread: UUID, event: Event, user: int = USER) -> None:
+    publish(thread, user, event)
+    assert flush(5)
+
+
+async def off_loop(work: Any, *args: Any, **kwargs: Any) -> Any:
+    return await asyncio.to_thread(work, *args, **kwargs)
+
+
+async def read(feed: Feed, count: int, within: float = 5) -> list[Arrival]:
+    """Return the next `count` arrivals; fails when they do not come in time."""
+    arrived: list[Arrival] = []
+    while len(arrived) < count:
+        arrival = await feed.get(within)
+        assert arrival is not None, f"only {len(arrived)} of {count} events came"
+        arrived.append(arrival)
+    return arrived
+
+
+async def nothing_more(feed: Feed) -> bool:
+    return await feed.get(0.05) is None
+
+
+def text_of(arrivals: list[Arrival]) -> str:
+    return "".join(event["text"] for event in map(parsed, arrivals) if event["type"] == "think")
+
+
+def parsed(arrival: Arrival) -> dict[str, Any]:
+    event: dict[str, Any] = orjson.loads(arrival.payload)
+    return event

@@ -1,0 +1,190 @@
+"""What producers rely on: publishing never fails, never waits, and an outage heals by itself."""
+
+import os
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime
+from uuid import UUID
+
+import orjson
+import pytest
+import redis
+
+from agents.live import stream, wire
+from agents.live.events import EVENT, MessagePosted, RunChanged, Think, ToolComplete, ToolStart
+from agents.live.keys import RESET, kind_of, order, stream_key, user_channel
+from agents.live.snapshot import place, tip
+from agents.live.stream import Item, Publisher, flush, joined, publish, redis_client
+from memory.ids import new_id
+from tests.agents.live.looks import RUN, USER, finish, say, tell
+
+
+@pytest.fixture
+def thread() -> UUID:
+    return new_id()
+
+
+def payloads(thread: UUID) -> list[bytes]:
+    return [fields[b"d"] for _, fields in redis_client().xrange(stream_key(thread))]
+
+
+def posted(source: str) -> MessagePosted:
+    return MessagePosted(
+        run=RUN,
+        message=new_id(),
+        source=source,
+        message_type="text",
+        content="Done.",
+        metadata={},
+        created_at=datetime.now(UTC),
+    )
+
+
+def test_an_event_can_be_read_again_as_it_was(thread: UUID) -> None:
+    event = ToolStart(run=RUN, message=new_id(), action=new_id(), tool="create_note", arguments={"title": "ü"})
+    tell(thread, event)
+    (payload,) = payloads(thread)
+    assert EVENT.validate_json(payload) == event
+    assert kind_of(payload) == "tool_start"
+
+
+def test_pieces_of_one_run_are_joined_and_others_are_not(thread: UUID) -> None:
+    other_run, other_thread = new_id(), new_id()
+
+    def piece(text: str, run: UUID = RUN, where: UUID = thread) -> Item:
+        return Item(where, USER, Think(run=run, text=text))
+
+    end = Item(thread, USER, RunChanged(run=RUN, status="succeeded", iterations=1, cost=None))
+    items = [piece("a"), piece("x", where=other_thread), piece("b"), end, piece("c"), piece("d", run=other_run)]
+    texts = [getattr(item.event, "text", "|") for item in joined(items)]
+    assert texts == ["ab", "x", "|", "c", "d"]
+
+
+def test_the_text_on_its_way_grows_and_ends_with_the_message(thread: UUID) -> None:
+    say(thread, "Half ", "way")
+    partial = place(thread).partial
+    assert partial is not None
+    assert (partial.run, partial.text) == (RUN, "Half way")
+    tell(thread, posted("user"))
+    assert place(thread).partial is not None
+    tell(thread, posted("agent"))
+    assert place(thread).partial is None
+
+
+@pytest.mark.parametrize("status", ["running", "cancelled"])
+def test_a_change_of_the_run_ends_the_text_on_its_way(thread: UUID, status: str) -> None:
+    say(thread, "Half")
+    finish(thread, status=status)
+    assert place(thread).partial is None
+
+
+def test_the_text_of_another_run_takes_the_place_of_what_was_left(thread: UUID) -> None:
+    say(thread, "left behind")
+    other = new_id()
+    say(thread, "new", run=other)
+    partial = place(thread).partial
+    assert partial is not None
+    assert (partial.run, partial.text) == (other, "new")
+
+
+def test_everything_but_text_leaves_a_note_for_the_user(thread: UUID) -> None:
+    listener = redis_client().pubsub()
+    listener.subscribe(user_channel(USER))
+    assert listener.get_message(timeout=2)
+    say(thread, "no note")
+    finish(thread)
+    note = listener.get_message(timeout=2)
+    listener.close()
+    assert note is not None
+    assert orjson.loads(note["data"]) == {"type": "changed", "thread": str(thread), "event": "run"}
+
+
+def test_the_stream_of_a_thread_is_capped(thread: UUID) -> None:
+    for number in range(1500):
+        tell(thread, ToolComplete(run=RUN, message=RUN, action=RUN, tool="t", status="done", summary=str(number)))
+    assert 1000 <= redis_client().xlen(stream_key(thread)) <= 1200
+
+
+def test_REN_03_ids_go_on_when_the_process_starts_anew(thread: UUID) -> None:
+    say(thread, "a")
+    before = tip(thread)
+    script = f"from tests import servers; servers.start(); import django; django.setup(); from uuid import UUID; from agents.live import stream, events; stream.publish(UUID('{thread}'), 1, events.Think(run=UUID('{RUN}'), text='b')); assert stream.flush(5)"  # noqa: E501
+    subprocess.run([sys.executable, "-c", script], check=True, env=os.environ | {"PYTEST_XDIST_WORKER": ""})
+    assert order(tip(thread)) > order(before)
+
+
+def test_a_forked_child_sends_with_a_connection_of_its_own(thread: UUID) -> None:
+    say(thread, "parent ")
+    child = os.fork()
+    if child == 0:
+        publish(thread, USER, Think(run=RUN, text="child"))
+        os._exit(0 if flush(5) else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    partial = place(thread).partial
+    assert partial is not None
+    assert partial.text == "parent child"
+
+
+class Outage:
+    """A Redis that is away while `down`."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.down = True
+        real_send, real_ping = wire.send, redis.Redis.ping
+        monkeypatch.setattr(wire, "send", lambda *args: self._try(real_send, *args))
+        monkeypatch.setattr(redis.Redis, "ping", lambda *args, **kwargs: self._try(real_ping, *args, **kwargs))
+
+    def _try(self, work, *args, **kwargs):  # type: ignore[no-untyped-def]
+        if self.down:
+            raise redis.ConnectionError("away")
+        return work(*args, **kwargs)
+
+
+def test_an_outage_neither_fails_nor_delays_the_producer_and_viewers_are_told(
+    thread: UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publisher = Publisher()
+    outage = Outage(monkeypatch)
+    began = time.monotonic()
+    for number in range(200):
+        publisher.put(Item(thread, USER, Think(run=RUN, text=f"{number} ")))
+    assert time.monotonic() - began < 0.5
+    assert not publisher.flush(0.3)
+    outage.down = False
+    assert publisher.flush(5)
+    assert payloads(thread)[-1] == RESET
+    assert place(thread).partial is None
+    publisher.put(Item(thread, USER, Think(run=RUN, text="after the hole")))
+    assert publisher.flush(5)
+    assert place(thread).partial is None
+
+
+def test_what_does_not_fit_into_memory_is_dropped_and_said(thread: UUID, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream, "WAITING_EVENTS", 10)
+    publisher = Publisher()
+    outage = Outage(monkeypatch)
+    for number in range(500):
+        publisher.put(Item(thread, USER, RunChanged(run=RUN, status="running", iterations=number, cost=None)))
+    outage.down = False
+    assert publisher.flush(5)
+    kept = payloads(thread)
+    assert len(kept) < 30
+    assert kept[-1] == RESET
+
+
+def test_a_server_that_forgot_the_script_is_taught_again(thread: UUID) -> None:
+    say(thread, "a")
+    redis_client().script_flush()
+    say(thread, "b")
+    partial = place(thread).partial
+    assert partial is not None
+    assert partial.text == "ab"
+
+
+def test_without_redis_a_page_still_gets_a_place(thread: UUID, monkeypatch: pytest.MonkeyPatch) -> None:
+    def away(*args: object, **kwargs: object) -> None:
+        raise redis.ConnectionError("away")
+
+    monkeypatch.setattr(redis.Redis, "eval", away)
+    assert tip(thread) == ""

@@ -1,0 +1,74 @@
+"""A scripted model server, and a way to ask it something through a provider."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+import pytest
+
+from agents.providers.base import Chunk, Endpoint, ModelRequest, Provider, Reply, TextDelta, ThinkingDelta
+from agents.providers.catalog import connect
+from memory.messages import Message, user
+from tests.llm_server import LLMServer
+from tools.base import ToolSpec
+from tools.cancel import CancelToken
+
+READ_FILE = ToolSpec(
+    "read_file", "Read a file.", {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
+)
+KEY = "sk-test-4711-very-secret"
+
+
+class Heard:
+    """What came out of one call."""
+
+    def __init__(self, chunks: Sequence[Chunk]) -> None:
+        assert isinstance(chunks[-1], Reply), "a Reply is the last item of a stream"
+        assert not any(isinstance(chunk, Reply) for chunk in chunks[:-1])
+        self.reply = chunks[-1]
+        self.message = self.reply.message
+        self.text = "".join(chunk.text for chunk in chunks if isinstance(chunk, TextDelta))
+        self.thinking = "".join(chunk.text for chunk in chunks if isinstance(chunk, ThinkingDelta))
+        assert self.text == self.message.text, "the deltas, joined, are the text"
+
+    @property
+    def calls(self) -> list[tuple[str, str, dict[str, object]]]:
+        return [(call.id, call.name, dict(call.arguments)) for call in self.message.calls]
+
+
+type Ask = Callable[..., Heard]
+
+
+@pytest.fixture(scope="session")
+def shared_server() -> Iterator[LLMServer]:
+    with LLMServer() as running:
+        yield running
+
+
+@pytest.fixture
+def server(shared_server: LLMServer) -> Iterator[LLMServer]:
+    shared_server.reset()
+    yield shared_server
+    assert shared_server.violations == []
+
+
+@pytest.fixture
+def provider(server: LLMServer) -> Iterator[Provider]:
+    connected = connect(Endpoint("compatible", server.url, KEY))
+    yield connected
+    connected.close()
+
+
+@pytest.fixture
+def ask(provider: Provider) -> Ask:
+    """Ask the provider; by default something short, with a tool offered."""
+
+    def asking(*messages: Message, cancel: CancelToken | None = None, **facts: object) -> Heard:
+        asked = {
+            "model": "m",
+            "system": "Be brief.",
+            "messages": messages or [user("hi")],
+            "tools": [READ_FILE],
+            **facts,
+        }
+        return Heard(list(provider.stream(ModelRequest(**asked), cancel or CancelToken())))  # type: ignore[arg-type]
+
+    return asking

@@ -1,0 +1,96 @@
+"""Keeping processes alive, with processes that only sleep."""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from config.children import SIGNALS, Forked, fork
+from config.console import Console
+from config.embedded import StartError
+from config.supervisor import Interrupted, Service, Supervisor
+
+# The test process has threads; the real parent has none (test_children.py).
+pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded")
+
+
+@pytest.fixture
+def supervisor() -> Iterator[Supervisor]:
+    before = {sig: signal.getsignal(sig) for sig in SIGNALS}
+    yield Supervisor(Console())
+    signal.set_wakeup_fd(-1)
+    for sig, handler in before.items():
+        signal.signal(sig, handler)
+
+
+def sleeper(log: Path, *, stubborn: bool = False) -> Forked:
+    """A child that writes down the signal that ends it; a stubborn one goes on."""
+
+    def run() -> None:
+        def note(sig: int, _: object) -> None:
+            with log.open("a") as file:
+                file.write(f"{log.name} {sig} {time.monotonic()}\n")
+            if not stubborn:
+                os._exit(0)
+
+        signal.signal(signal.SIGTERM, note)
+        log.touch()
+        time.sleep(60)
+
+    child = fork(run, log=None)
+    while not log.exists():
+        time.sleep(0.005)
+    return child
+
+
+def test_services_are_stopped_in_order(supervisor: Supervisor, tmp_path: Path) -> None:
+    with supervisor:
+        for name, order in (("server", 1), ("user", 0)):
+            log = tmp_path / name
+            supervisor.add(Service(name, lambda log=log: sleeper(log), order, None))  # type: ignore[misc]
+    times = [float((tmp_path / name).read_text().split()[2]) for name in ("user", "server")]
+    assert times == sorted(times)
+
+
+def test_who_does_not_stop_in_time_is_ended(supervisor: Supervisor, tmp_path: Path) -> None:
+    with supervisor:
+        service = Service("stubborn", lambda: sleeper(tmp_path / "log", stubborn=True), 0, None, stop_seconds=0.2)
+        child = supervisor.add(service)
+    assert child.poll() == -signal.SIGKILL
+
+
+def test_another_ctrl_c_does_not_wait(supervisor: Supervisor, tmp_path: Path) -> None:
+    began = time.monotonic()
+    with supervisor:
+        supervisor.add(Service("stubborn", lambda: sleeper(tmp_path / "log", stubborn=True), 0, None))
+        supervisor.signals.calm()
+        fork(lambda: _ctrl_c_soon(os.getppid()), log=None)
+    assert time.monotonic() - began < 5
+
+
+def test_what_dies_again_and_again_is_given_up(supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("config.supervisor.LONGEST_WAIT", 0.01)
+    starts = []
+
+    def start() -> Forked:
+        starts.append(1)
+        return fork(lambda: os._exit(3), log=None)
+
+    with pytest.raises(StartError, match="6 times in a row"), supervisor:
+        supervisor.add(Service("Broken", start, 0, None))
+        supervisor.run()
+    assert len(starts) == 6
+
+
+def test_ctrl_c_while_starting_ends_the_start(supervisor: Supervisor) -> None:
+    with pytest.raises(Interrupted), supervisor:
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(5)
+
+
+def _ctrl_c_soon(pid: int) -> None:
+    time.sleep(0.5)
+    os.kill(pid, signal.SIGINT)

@@ -1,0 +1,26 @@
+"""What every test stands on: real servers, Django set up on them, no network.
+
+It happens when this file is imported, before any other conftest: those may then import models at their top.
+"""
+
+from tests import network, servers
+
+servers.start()
+
+import django
+
+django.setup()
+network.block()
+
+from collections.abc import Iterator
+
+import pytest
+
+from memory import pool
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None) -> Iterator[None]:
+    """The hot path's connections are closed before the database is dropped."""
+    yield
+    pool.close()

@@ -1,0 +1,306 @@
+"""Pages around goals, through the browser's door: a signed-in client and forms."""
+
+import re
+from collections.abc import Callable
+from decimal import Decimal
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from agents.models import DeviceToken, ModelConnection
+from agents.services import assistant_of
+from goals.models import Goal
+from memory.models import AgentRun, Note, RunStatus, Source, ThreadMessage
+from tests.factories import (
+    AgentRunFactory,
+    DeviceTokenFactory,
+    GoalFactory,
+    ModelConnectionFactory,
+    NoteFactory,
+    ThreadMessageFactory,
+    UserFactory,
+)
+
+pytestmark = pytest.mark.django_db
+XSS = "<img src=x onerror=alert(1)>"
+
+
+@pytest.fixture
+def user() -> User:
+    person = UserFactory(first_name="Ines")
+    agent = assistant_of(person)
+    agent.welcomed = True
+    agent.save()
+    return person
+
+
+@pytest.fixture
+def client(user: User) -> Client:
+    browser = Client()
+    browser.force_login(user)
+    return browser
+
+
+PAGES = ["/", "/notes/", "/notes/new/", "/jobs/", "/settings/", "/settings/models/", "/settings/devices/"]
+PAGES += ["/settings/appearance/", "/goals/new/", "/welcome/", "/welcome/goal/", "/assistant/"]
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_stranger_is_led_to_sign_in(path: str) -> None:
+    answer = Client().get(path)
+    assert answer.status_code == 302
+    assert answer["Location"].startswith("/accounts/login/")
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_each_page_opens_and_has_one_heading_and_one_main(client: Client, path: str) -> None:
+    answer = client.get(path)
+    page = answer.content.decode()
+    assert answer.status_code == 200
+    assert len(re.findall(r"<h1[ >]", page)) == 1
+    assert len(re.findall(r"<main[ >]", page)) == 1
+    assert "no-store" in answer["Cache-Control"]
+    ids = re.findall(r'\sid="([^"]+)"', page)
+    assert len(ids) == len(set(ids))
+
+
+def test_home_leads_a_new_person_through_the_first_run(client: Client, user: User) -> None:
+    agent = assistant_of(user)
+    agent.welcomed = False
+    agent.save()
+    assert client.get("/")["Location"] == "/welcome/"
+    client.post("/welcome/skip/")
+    assert client.get("/").status_code == 200
+
+
+def test_the_first_run_connects_a_model_and_makes_a_goal(client: Client, user: User) -> None:
+    assert client.post("/welcome/", {"kind": "demo"})["Location"] == "/welcome/goal/"
+    assert ModelConnection.objects.get(user=user).is_default
+    client.post("/welcome/goal/", {"title": "Run a half marathon in May", "description": ""})
+    assert Goal.objects.get(user=user).title == "Run a half marathon in May"
+    assert assistant_of(user).welcomed
+
+
+def test_home_shows_the_latest_answer_of_each_agent_as_plain_text(client: Client, user: User) -> None:
+    goal = GoalFactory(user=user, title="Vienna half marathon")
+    ThreadMessageFactory(thread=goal.thread, source=Source.AGENT, content="An older answer.")
+    ThreadMessageFactory(
+        thread=goal.thread, source=Source.AGENT, content=f"# The plan\n\n{XSS} **three** days of rest."
+    )
+    ThreadMessageFactory(thread=goal.thread, source=Source.AGENT, content="only a thought", metadata={"interim": True})
+    page = client.get("/").content.decode()
+    assert "The plan" in page
+    assert "three days of rest." in page
+    assert "older answer" not in page
+    assert "only a thought" not in page
+    assert XSS not in page
+
+
+def test_home_asks_for_a_decision_only_when_a_run_failed(client: Client, user: User) -> None:
+    goal = GoalFactory(user=user)
+    assert "Needs you" not in client.get("/").content.decode()
+    ThreadMessageFactory(thread=goal.thread, source=Source.ERROR, content="Refused.", metadata={"retryable": True})
+    assert "Needs you" in client.get("/").content.decode()
+    ThreadMessageFactory(thread=goal.thread, source=Source.AGENT, content="All is well.")
+    assert "Needs you" not in client.get("/").content.decode()
+
+
+def test_home_sums_what_this_month_cost(client: Client, user: User) -> None:
+    goal = GoalFactory(user=user)
+    AgentRunFactory(thread=goal.thread, cost=Decimal("1.25"))
+    AgentRunFactory(thread=goal.thread, cost=Decimal("0.25"))
+    AgentRunFactory(cost=Decimal("7.00"))
+    page = client.get("/").content.decode()
+    assert "$1.50" in page
+    assert "$7.00" not in page
+
+
+def test_asking_from_home_goes_to_the_assistant_once(client: Client, user: User) -> None:
+    sent = {"content": "hello", "client_message_id": "9b611e62-3bd8-4b49-8aa4-92123a2da00c"}
+    first, second = client.post("/ask/", sent), client.post("/ask/", sent)
+    assert first["Location"] == second["Location"] == f"/assistant/?sent={sent['client_message_id']}"
+    assert ThreadMessage.objects.filter(thread=assistant_of(user).thread, source=Source.USER).count() == 1
+
+
+def test_the_frame_asks_the_database_equally_often_for_one_goal_and_for_many(
+    client: Client, user: User, django_assert_num_queries: Callable[..., object]
+) -> None:
+    from django.db import connection
+    from django.test.utils import CaptureQueriesContext
+
+    GoalFactory(user=user)
+    with CaptureQueriesContext(
+        connection,
+    ) as one:
+        client.get("/jobs/")
+    for _ in range(8):
+        AgentRunFactory(thread=GoalFactory(user=user).thread)
+    with CaptureQueriesContext(connection) as many:
+        client.get("/jobs/")
+    assert len(many) == len(one)
+
+
+def test_goals_are_made_changed_archived_and_deleted(client: Client, user: User) -> None:
+    client.post("/goals/new/", {"title": "Learn Go", "description": "slowly"})
+    goal = Goal.objects.get(user=user)
+    client.post(f"/goals/{goal.pk}/settings/", {"title": "Learn Go well", "description": "", "model": ""})
+    goal.refresh_from_db()
+    assert (goal.title, goal.description) == ("Learn Go well", "")
+    client.post(f"/goals/{goal.pk}/archive/")
+    assert "Learn Go well" not in client.get("/jobs/").content.decode().split("toasts")[0]
+    client.post(f"/goals/{goal.pk}/reopen/")
+    client.post(f"/goals/{goal.pk}/delete/")
+    assert not Goal.objects.filter(pk=goal.pk).exists()
+
+
+def test_a_goal_without_a_title_is_refused_and_what_was_typed_stays(client: Client) -> None:
+    answer = client.post("/goals/new/", {"title": " ", "description": "keep me"})
+    assert answer.status_code == 422
+    assert "keep me" in answer.content.decode()
+
+
+def test_a_goal_can_think_with_a_model_of_its_own_but_not_with_someone_elses(client: Client, user: User) -> None:
+    goal, own, foreign = GoalFactory(user=user), ModelConnectionFactory(user=user), ModelConnectionFactory()
+    fields = {"title": goal.title, "description": ""}
+    assert client.post(f"/goals/{goal.pk}/settings/", {**fields, "model": foreign.pk}).status_code == 422
+    client.post(f"/goals/{goal.pk}/settings/", {**fields, "model": own.pk})
+    goal.refresh_from_db()
+    assert goal.model_connection == own
+
+
+def test_notes_are_written_changed_found_and_deleted(client: Client, user: User) -> None:
+    goal = GoalFactory(user=user)
+    client.post("/notes/new/", {"title": "Shoes", "body": "old\r\npair", "goal": goal.pk})
+    note = Note.objects.get(user=user)
+    assert (note.thread, note.body) == (goal.thread, "old\npair")
+    client.post(f"/notes/{note.pk}/", {"title": "Shoes", "body": "new pair"})
+    assert "new pair" in client.get(f"/notes/{note.pk}/").content.decode()
+    assert "No note has these words" in client.get("/notes/?q=bicycle").content.decode()
+    assert "Shoes" in client.get("/notes/?q=pair").content.decode()
+    client.post(f"/notes/{note.pk}/delete/")
+    assert not Note.objects.exists()
+
+
+def test_the_editor_saves_by_itself_and_says_when_it_cannot(client: Client, user: User) -> None:
+    note = NoteFactory(user=user, thread=GoalFactory(user=user).thread, title="Plan")
+    htmx = {"HX-Request": "true"}
+    saved = client.post(f"/notes/{note.pk}/", {"title": "Plan", "body": "x"}, headers=htmx)
+    assert 'hx-target="#note-saved"' in saved.content.decode()
+    refused = client.post(f"/notes/{note.pk}/", {"title": " ", "body": "x"}, headers=htmx)
+    assert refused.status_code == 422
+    assert "A note needs a title." in refused.content.decode()
+
+
+def test_a_note_and_its_preview_show_html_as_text(client: Client, user: User) -> None:
+    note = NoteFactory(user=user, thread=GoalFactory(user=user).thread, title=XSS, body=f"{XSS} </textarea>{XSS}")
+    for page in (client.get("/notes/"), client.get(f"/notes/{note.pk}/")):
+        assert XSS not in page.content.decode()
+        assert "</textarea><" not in page.content.decode().replace("&lt;", "").split("<textarea", 1)[0]
+    assert XSS not in client.post("/notes/preview/", {"body": XSS}).content.decode()
+
+
+def test_the_notes_of_a_goal_are_only_that_goals(client: Client, user: User) -> None:
+    goal, other = GoalFactory(user=user), GoalFactory(user=user)
+    NoteFactory(user=user, thread=goal.thread, title="Mine here")
+    NoteFactory(user=user, thread=other.thread, title="Elsewhere")
+    page = client.get(f"/goals/{goal.pk}/notes/").content.decode()
+    assert "Mine here" in page
+    assert "Elsewhere" not in page
+
+
+def test_jobs_are_listed_with_owner_state_and_cost_and_live_ones_can_be_stopped(client: Client, user: User) -> None:
+    goal = GoalFactory(user=user, title="Move to Graz")
+    AgentRunFactory(thread=goal.thread, status=RunStatus.FAILED, error="no answer", cost=Decimal("0.31"))
+    live = AgentRunFactory(thread=goal.thread, status=RunStatus.QUEUED)
+    page = client.get("/jobs/").content.decode()
+    assert "Move to Graz" in page
+    assert "no answer" in page
+    assert "$0.31" in page
+    client.post(f"/jobs/{live.pk}/stop/")
+    assert AgentRun.objects.get(pk=live.pk).status == RunStatus.CANCELLED
+
+
+def test_a_profile_is_saved_and_an_unknown_time_zone_refused(client: Client, user: User) -> None:
+    client.post("/settings/", {"name": "Ines Moser", "time_zone": "Europe/Vienna"})
+    user.refresh_from_db()
+    assert (user.first_name, assistant_of(user).time_zone) == ("Ines Moser", "Europe/Vienna")
+    assert client.post("/settings/", {"name": "", "time_zone": "Mars/Olympus"}).status_code == 422
+
+
+def test_the_theme_is_rendered_by_the_server(client: Client) -> None:
+    assert 'data-theme="system"' in client.get("/settings/").content.decode()
+    client.post("/settings/appearance/", {"theme": "dark"})
+    assert 'data-theme="dark"' in client.get("/settings/").content.decode()
+    client.cookies["theme"] = '"><script>'
+    assert 'data-theme="system"' in client.get("/settings/").content.decode()
+
+
+def test_a_device_token_is_shown_once_and_can_be_revoked(client: Client, user: User) -> None:
+    page = client.post("/settings/devices/", {"name": "Phone"}).content.decode()
+    token = re.search(r"wm_[\w-]+", page)
+    assert token
+    assert token[0] not in client.get("/settings/devices/").content.decode()
+    client.post(f"/settings/devices/{DeviceToken.objects.get(user=user).pk}/revoke/")
+    assert not DeviceToken.objects.filter(user=user).exists()
+
+
+def test_a_key_is_never_shown_again(client: Client, user: User) -> None:
+    key = "sk-canary-0123456789-7Qx2"
+    client.post("/settings/models/", {"kind": "openai", "openai-key": key, "openai-model": "gpt-5-mini"})
+    page = client.get("/settings/models/").content.decode()
+    assert "ends in 7Qx2" in page
+    assert "canary" not in page
+    assert "canary" not in ModelConnection.objects.get(user=user).sealed_key
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"kind": "openai", "openai-model": "m"}, "needs an API key"),
+        ({"kind": "compatible", "compatible-model": "m", "compatible-url": "ftp://x"}, "must start with http"),
+        ({"kind": "compatible", "compatible-url": "http://llm.example/v1"}, "Which model?"),
+        ({"kind": "nonsense"}, "Select a valid choice"),
+    ],
+)
+def test_a_connection_that_cannot_work_is_refused(client: Client, fields: dict[str, str], reason: str) -> None:
+    saved = client.post("/settings/models/", fields)
+    assert saved.status_code == 422
+    assert not ModelConnection.objects.exists()
+    tested = client.post("/settings/models/test/", fields)
+    assert reason in tested.content.decode()
+
+
+def test_connections_can_be_made_default_and_removed(client: Client, user: User) -> None:
+    first, second = ModelConnectionFactory(user=user, is_default=True), ModelConnectionFactory(user=user)
+    client.post(f"/settings/models/{second.pk}/default/")
+    first.refresh_from_db()
+    assert not first.is_default
+    client.post(f"/settings/models/{second.pk}/delete/")
+    first.refresh_from_db()
+    assert first.is_default
+
+
+def test_objects_of_others_do_not_exist(client: Client) -> None:
+    goal = GoalFactory()
+    note = NoteFactory(thread=goal.thread)
+    run = AgentRunFactory(thread=goal.thread, status=RunStatus.QUEUED)
+    error = ThreadMessageFactory(thread=goal.thread, source=Source.ERROR, metadata={"retryable": True})
+    connection, device = ModelConnectionFactory(user=goal.user), DeviceTokenFactory(user=goal.user)
+    reads = [f"/goals/{goal.pk}/settings/", f"/goals/{goal.pk}/notes/", f"/notes/{note.pk}/"]
+    writes = [f"/goals/{goal.pk}/{act}/" for act in ("settings", "archive", "reopen", "delete")]
+    writes += [f"/notes/{note.pk}/", f"/notes/{note.pk}/delete/", f"/jobs/{run.pk}/stop/", f"/again/{error.pk}/"]
+    writes += [f"/settings/models/{connection.pk}/{act}/" for act in ("test", "default", "delete")]
+    writes += [f"/settings/devices/{device.pk}/revoke/"]
+    assert {path: client.get(path).status_code for path in reads} == dict.fromkeys(reads, 404)
+    assert {path: client.post(path).status_code for path in writes} == dict.fromkeys(writes, 404)
+    planted = client.post("/notes/new/", {"title": "x", "body": "", "goal": goal.pk})
+    assert planted.status_code == 404
+    for page in ("/", "/notes/", "/jobs/"):
+        assert goal.title not in client.get(page).content.decode()
+
+
+def test_the_style_guide_is_for_developers_only(client: Client, settings: object) -> None:
+    assert client.get("/styleguide/").status_code == 404
+    settings.DEBUG = True  # type: ignore[attr-defined]
+    assert client.get("/styleguide/").status_code == 200

@@ -1,0 +1,93 @@
+"""The product's own processes, on the test's database and Redis."""
+
+import contextlib
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from django.db import connection
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def environment(**extra: str) -> dict[str, str]:
+    """What a process needs to see the database and the Redis of this test."""
+    name = connection.settings_dict["NAME"]
+    url = re.sub(r"/[^/?]*(?=\?|$)", f"/{name}", os.environ["DATABASE_URL"])
+    return {**os.environ, "DATABASE_URL": url, "WAYMARK_LOG_LEVEL": "WARNING", **extra}
+
+
+@contextlib.contextmanager
+def running(*command: str, stop: signal.Signals = signal.SIGTERM, **extra: str) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a command of ours while the block runs."""
+    process = subprocess.Popen([sys.executable, *command], cwd=ROOT, env=environment(**extra))
+    try:
+        yield process
+    finally:
+        process.send_signal(stop)
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+@contextlib.contextmanager
+def worker(**extra: str) -> Iterator[subprocess.Popen[bytes]]:
+    fast = {"WAYMARK_RENEW_SECONDS": "0.2", "WAYMARK_SWEEP_SECONDS": "0.5", "WAYMARK_LEASE_SECONDS": "2"}
+    with running("manage.py", "worker", "--concurrency", "20", **(fast | extra)) as process:
+        yield process
+
+
+@contextlib.contextmanager
+def web(**extra: str) -> Iterator[str]:
+    """Run Daphne; yields its address once it answers."""
+    port = free_port()
+    address = f"http://127.0.0.1:{port}"
+    command = (
+        "-m",
+        "daphne",
+        "-b",
+        "127.0.0.1",
+        "-p",
+        str(port),
+        "--websocket_timeout",
+        "-1",
+        "config.asgi:application",
+    )
+    with running(*command, **extra):
+        wait_until(lambda: answers(f"{address}/healthz"), 20)
+        yield address
+
+
+def answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=2) as response:
+            return bool(response.status == 200)
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port: int = server.getsockname()[1]
+        return port
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 10) -> None:
+    """
+    Raises:
+        AssertionError: the condition did not become true in time.
+    """
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until, "it did not happen in time"
+        time.sleep(0.03)
