@@ -5,7 +5,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.http import HttpRequest
 
-from agents import services
+from agents import services, tokens
 
 
 class AccountAdapter(DefaultAccountAdapter):
@@ -19,3 +19,8 @@ class AccountAdapter(DefaultAccountAdapter):
         if commit:
             services.assistant_of(saved)
         return saved
+
+    def set_password(self, user: User, password: str) -> None:
+        """Every new password (changed or reset) ends the tokens of all devices."""
+        super().set_password(user, password)
+        tokens.revoke_all(user)

@@ -59,9 +59,9 @@ async def at_once(turns: list[Callable[[], Awaitable[None]]], lanes: int, batch:
     batch.seconds = time.perf_counter() - began
 
 
-async def answer_orders(handlers: dict[str, Callable[..., Awaitable[Any]]]) -> None:
+async def answer_orders(greeting: str, handlers: dict[str, Callable[..., Awaitable[Any]]]) -> None:
     """The life of a driver: {name, arguments} in, what the handler of that name returns out, until the input ends."""
-    print("ready", flush=True)
+    print(greeting, flush=True)
     while line := await asyncio.to_thread(sys.stdin.readline):
         order = json.loads(line)
         result = await handlers[order["name"]](*order["arguments"])

@@ -3,7 +3,6 @@ written to PostgreSQL before the next. One asyncio loop, the openai package over
 
 import asyncio
 import os
-import re
 import time
 import uuid
 from collections.abc import Awaitable, Callable
@@ -15,12 +14,11 @@ from psycopg.types.json import Jsonb
 from psycopg_pool import AsyncConnectionPool
 
 from bench.batch import Batch, answer_orders, at_once
-from bench.model import DIGITS, milliseconds_since
+from bench.model import milliseconds_since, stamps
 
 type Json = dict[str, Any]
 
 CONNECTIONS = 16
-STAMP = re.compile(rf"\d{{{DIGITS}}}")
 SYSTEM = "You help the user to reach a goal. Use the tools where they help, then answer."
 ASKED = "Create a note about what I need for a half marathon in May"
 TABLE = """
@@ -98,7 +96,7 @@ class Limit:
                     first = False
                 if choice.delta.content:
                     text += choice.delta.content
-                    batch.lags += map(milliseconds_since, _stamps(choice.delta.content))
+                    batch.lags += map(milliseconds_since, stamps(choice.delta.content))
                 for piece in choice.delta.tool_calls or ():
                     _grow(calls, piece)
         return {"role": "assistant", "content": text or None} | ({"tool_calls": [*calls.values()]} if calls else {})
@@ -111,17 +109,13 @@ def _grow(calls: dict[int, Json], piece: Any) -> None:
     call["function"]["arguments"] += piece.function.arguments or ""
 
 
-def _stamps(text: str) -> list[int]:
-    return [int(found) for found in STAMP.findall(text) if int(found)]
-
-
 async def main() -> None:
     settings = {"autocommit": True, "prepare_threshold": 0}
     async with AsyncConnectionPool(os.environ["DATABASE_URL"], kwargs=settings, max_size=CONNECTIONS) as pool:
         async with pool.connection() as connection:
             await connection.execute(TABLE)
         limit = Limit(pool, os.environ["OPENAI_BASE_URL"])
-        await answer_orders({"batch": limit.batch, "prompt_tokens": limit.prompt_tokens})
+        await answer_orders("ready", {"batch": limit.batch, "prompt_tokens": limit.prompt_tokens})
 
 
 if __name__ == "__main__":

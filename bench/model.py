@@ -2,6 +2,7 @@
 then writes into each token when it was sent."""
 
 import asyncio
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,6 +13,7 @@ from tests.llm_server import Connection, LLMServer, _chunk, _fast_loop
 
 DIGITS = 10
 BLANK = b"0" * DIGITS
+STAMP = re.compile(rf"\d{{{DIGITS}}}")
 TEXT = " ".join([BLANK.decode()] * 60)
 
 
@@ -22,6 +24,11 @@ def stamp() -> int:
 
 def milliseconds_since(stamped: int) -> float:
     return (stamp() - stamped) % 10**DIGITS / 1000
+
+
+def stamps(text: str) -> list[int]:
+    """Return the times that stand in a piece of an answer."""
+    return [int(found) for found in STAMP.findall(text) if int(found)]
 
 
 class Stamping(Connection):
@@ -47,7 +54,6 @@ async def serve() -> None:
     server = BenchServer(bench=True)
     server.keep_log = False
     await server.start()
-    print(server.url, flush=True)
 
     async def set_pace(first_token: float, gap: float) -> list[str]:
         """Return the requests that were refused since the last time: there must be none."""
@@ -55,7 +61,7 @@ async def serve() -> None:
         refused, server.violations = server.violations, []
         return refused
 
-    await answer_orders({"pace": set_pace})
+    await answer_orders(server.url, {"pace": set_pace})
 
 
 if __name__ == "__main__":

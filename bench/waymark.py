@@ -26,6 +26,7 @@ def main() -> None:
     data = Path(os.environ["WAYMARK_DATA"])
     listener = listen("127.0.0.1", 0)
     address = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    (data / "static").mkdir(exist_ok=True)
     preload()
     prepare_database(data, address)
     number = listener.fileno()
@@ -58,7 +59,7 @@ def _wait(address: str, children: dict[str, Forked]) -> None:
         try:
             urllib.request.urlopen(f"{address}/readyz", timeout=2).close()
         except OSError:
-            time.sleep(0.1)
+            time.sleep(0.5)
         else:
             return
     raise RuntimeError("Waymark is not ready")

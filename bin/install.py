@@ -8,12 +8,10 @@ import hashlib
 import shutil
 import subprocess
 import sys
-import tempfile
+import threading
 import time
 import venv
-from collections.abc import Iterable
 from pathlib import Path
-from typing import TextIO
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
@@ -66,40 +64,48 @@ def _install(requirements: Path) -> int:
     """Install exactly what the lock file says, checked by hash. Returns pip's exit code."""
     total = sum(line[:1].isalnum() for line in requirements.read_text().splitlines())
     UNFINISHED.touch()
-    command = [PYTHON, "-m", "pip", "install", "--require-hashes", "--no-deps", "--no-input", "--progress-bar=off"]
-    command += ["--disable-pip-version-check", "--requirement", requirements]
-    with tempfile.TemporaryFile("w+") as output:
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as pip:
-            assert pip.stdout is not None
-            _show(pip.stdout, output, total)
-        if pip.returncode != 0:
-            output.seek(0)
-            print("".join(output.readlines()[-30:]), file=sys.stderr)
-            print("Installing failed; the lines above say why. Start again to try again.", file=sys.stderr)
-            return pip.returncode
+    command = [str(PYTHON), "-m", "pip", "install", "--require-hashes", "--no-deps", "--no-input", "--progress-bar=off"]
+    command += ["--disable-pip-version-check", "--requirement", str(requirements)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as pip:
+        lines: list[str] = []
+        reader = threading.Thread(target=_read, args=(pip, lines), daemon=True)
+        reader.start()
+        _show(reader, lines, total)
+    if pip.returncode != 0:
+        print("".join(lines[-30:]), file=sys.stderr)
+        print("Installing failed; the lines above say why. Start again to try again.", file=sys.stderr)
+        return pip.returncode
     UNFINISHED.unlink()
     return 0
 
 
-def _show(lines: Iterable[str], output: TextIO, total: int) -> None:
-    """One line that counts packages and seconds; several where there is no terminal."""
+def _read(pip: subprocess.Popen[str], lines: list[str]) -> None:
+    assert pip.stdout is not None
+    for line in pip.stdout:
+        lines.append(line)
+
+
+def _show(reader: threading.Thread, lines: list[str], total: int) -> None:
+    """While pip talks: one line that counts packages and seconds, or one now and then where there is no terminal."""
     began = shown = time.monotonic()
-    count, phase = 0, "Fetching packages"
-    for line in lines:
-        output.write(line)
-        if line.startswith(("Collecting ", "Requirement already satisfied")):
-            count += 1
-        if line.startswith("Installing collected"):
-            phase = "Installing packages"
+    terminal = sys.stdout.isatty()
+    while reader.is_alive():
+        reader.join(0.2)
         now = time.monotonic()
-        text = f"  {phase} {count}/{total}, {now - began:.0f} s"
-        if sys.stdout.isatty():
+        text = f"  {_progress(lines, total)}, {now - began:.0f} s"
+        if terminal:
             print(f"\r{text}\033[K", end="", flush=True)
         elif now - shown > LINE_SECONDS:
             print(text, flush=True)
             shown = now
-    end = "\r\033[K" if sys.stdout.isatty() else ""
-    print(f"{end}  Packages installed, {time.monotonic() - began:.0f} s", flush=True)
+    print("\r\033[K" if terminal else "", f"  Packages installed, {time.monotonic() - began:.0f} s", sep="", flush=True)
+
+
+def _progress(lines: list[str], total: int) -> str:
+    if any(line.startswith("Installing collected") for line in lines):
+        return "Installing packages"
+    found = sum(line.startswith(("Collecting ", "Requirement already satisfied")) for line in lines)
+    return f"Fetching packages {found}/{total}"
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ class GoalAdmin(ReadOnlyAdmin[Goal]):
     list_filter = [("archived_at", admin.EmptyFieldListFilter)]
     list_select_related = ["user", "thread"]
     search_fields = ["title", "user__email"]
+    ordering = ["-id"]
     fields = [
         *("title", "description", "user", "state", "thread", "blaze", "model_connection", "switched_off"),
         *("created_at", "archived_at"),

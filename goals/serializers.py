@@ -33,9 +33,11 @@ class GoalShape(serializers.ModelSerializer[Goal]):
     status = serializers.ChoiceField(GoalStatus.choices)
     live_run = serializers.UUIDField(source="thread.live_run", allow_null=True, help_text="The run at work, if any")
 
+    active_at = serializers.DateTimeField(source="thread.active_at", help_text="When you last wrote here")
+
     class Meta:
         model = Goal
-        fields = ["id", "title", "description", "status", "blaze", "live_run", "created_at", "updated_at"]
+        fields = ["id", "title", "description", "status", "blaze", "live_run", "active_at", "created_at"]
         read_only_fields = fields
 
 

@@ -121,10 +121,10 @@ def _finish(turn: Turn, pieces: list[Piece]) -> None:
     for part in turn.parts:
         steps[part.message.run_id] = steps.get(part.message.run_id, 0) + part.is_step
     _add_silent_ends(turn, pieces)
-    for piece, following in zip(pieces, [*pieces[1:], None], strict=True):
+    for piece in pieces:
         if piece.kind == "trail":
             piece.folded, piece.steps = _fold(piece.steps)
-            piece.leads_on = following is not None
+            piece.leads_on = piece is not pieces[-1]
     for run in turn.runs.values():
         answers = [each for each in pieces if each.kind == "say" and each.part and each.part.message.run_id == run.pk]
         if answers and not run.is_live:

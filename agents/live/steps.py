@@ -16,6 +16,7 @@ from tools.base import Wording
 from tools.models import OPEN, ActionStatus, AgentAction
 
 SUBJECT_LENGTH: Final = 160
+WORTH_SAYING: Final = timedelta(milliseconds=50)
 
 _STATES: Final = {
     ActionStatus.INTENT: "queued",
@@ -125,4 +126,8 @@ def _asked(action: AgentAction) -> str:
 
 
 def _lasted(action: AgentAction) -> timedelta | None:
-    return action.finished_at - action.started_at if action.finished_at and action.started_at else None
+    """How long a call took, unless it was too short to be worth a word."""
+    if action.finished_at is None or action.started_at is None:
+        return None
+    lasted = action.finished_at - action.started_at
+    return lasted if lasted >= WORTH_SAYING else None

@@ -15,6 +15,7 @@ INTRODUCTION = (
     "Connect a real model under **Settings → Models** and I can do much more."
 )
 _NO_TOOL = "I cannot do that here: the tool for it, `{tool}`, is not offered to me."
+_REPORTED = re.compile(r"<task_report>(.*)</task_report>", re.S)
 _SECTION = re.compile(r"<(\w+)\b[^>]*>.*?</\1>", re.S)
 _TAG = re.compile(r"</?\w+\b[^>]*>")
 _ROLE = re.compile(r"<role>([^<]*)", re.I)  # up to the first tag: what follows holds the user's words
@@ -23,9 +24,11 @@ _ORDER = re.compile(r"^(?:please )?(?:look into|research|investigate|find out(?:
 
 
 class Turn(NamedTuple):
-    """What happened since the user's last words: the words, and the calls with their results so far."""
+    """What happened since the last words to the agent: the user's words, or the report of a background task, and the
+    calls with their results so far."""
 
     text: str
+    report: str
     done: tuple[tuple[ToolUse, ToolResult], ...]
 
 
@@ -47,7 +50,9 @@ def _turn(messages: Sequence[Message]) -> Turn:
     calls = {call.id: call for message in current for call in message.calls}
     results = (block for message in current for block in message.blocks if isinstance(block, ToolResult))
     done = tuple((calls[result.id], result) for result in results if result.id in calls)
-    return Turn(_bare(current[0].text) if current else "", done)
+    said = current[0].text if current else ""
+    report = _REPORTED.search(said)
+    return Turn(_bare(said), report[1].strip() if report else "", done)
 
 
 def _bare(text: str) -> str:
@@ -68,6 +73,9 @@ def _is_alone(system: str, offered: frozenset[str]) -> bool:
 
 
 def _converse(turn: Turn) -> Step:
+    if turn.report:
+        headline = clip(turn.report.partition("\n")[0].strip("# "), 120)
+        return Say(f"The task in the background is done. It sent this report: **{headline}**.")
     return Say(_report(*turn.done[-1])) if turn.done else first_step(turn.text)
 
 

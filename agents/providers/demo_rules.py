@@ -133,17 +133,20 @@ _MAKE = r"(?:create|make|write|add|start|draft|take|save|prepare)(?: me| us)?"
 _FIND = r"(?:search|find|look up|look for|look|check|show)(?: me)?"
 _NOTES = r"(?:(?:for|in|through|among|from) )?(?:(?:all|of|my|the|our|a|any) )*notes?"
 _RULES = (
-    _rule(_say(UNDO), _START + r"(?:undo|revert|take (?:it|that) back|delete (?:it|that))\b"),
+    _rule(_say(UNDO), _START + r"(?:undo|revert|take (?:it|that) back|delete|remove)\b"),
     _rule(
         _write_down,
         _START + r"(?:note|write|jot|put) (?:(?:this|that|it) )?down(?: that|:)?\s+(.+)",
         _START + _MAKE + r" (?:a |another )?note(?::| that| to)\s+(.+)",
+        _START + r"(?:save|keep) (?:this|that):?\s+(.+)",
         _START + r"note(?::| that)\s+(.+)",
     ),
     _rule(
         _note,
         _START + _MAKE + r" (?:a |an |another |some )?(?:(?:new|short|quick|good|little) )*"
         r"(?:note|list|checklist|plan)s?(?: (?:about|on|of|for|with))?:?\s+(.+)",
+        _START + _MAKE + r" (?:a |an |the )?((?:packing|shopping|to-?do|guest|reading) list\b.*)",
+        r"\b(?:i'd like|i want|i need|give me) (?:a |another )(?:note|checklist) (?:about|on|of|for)\s+(.+)",
         _START + r"(?:a |new |another )*(?:note|checklist)(?: (?:about|on|of|for))\s+(.+)",
     ),
     _rule(_search, r"\bwhat do (?:you|i|we) (?:know|remember|have)(?: written)?(?: down)? (?:about|on) (.+)"),
@@ -154,12 +157,14 @@ _RULES = (
         r"\b(?:list|show)(?: me)? (?:(?:all|of|my|the) )*notes\b(?! (?:about|on|for|with|of))",
         r"\b(?:what|which) notes\b",
         r"^(?:my )?notes\W*$",
+        r"\bwhat(?:’s|'s| is) in (?:my|the) notes",
     ),
     _rule(
         _search,
         rf"\b{_FIND} {_NOTES} (?:about|for|on|with|of|that mentions?)\s+(.+)",
         rf"\b{_FIND}(?: for)? (.+?) (?:in|among) (?:my |the |our )?notes",
-        r"\bwhat (?:do|did) my notes say (?:about|on) (.+)",
+        r"\bwhat (?:do|did|are) my notes (?:say )?(?:about|on) (.+)",
+        _START + r"search (?:my |the )?notes?:?\s+(.+)",
         r"\b(?:do i have|is there) (?:a note|notes|any notes|anything) (?:about|on) (.+)",
     ),
     _rule(_look_into, r"\b(?:look into|research|investigate|dig into|find out(?: more)?(?: about)?)\s+(.+)"),

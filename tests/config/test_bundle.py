@@ -1,6 +1,7 @@
 """The scripts of the pages: one file, from known sources, within a strict content security policy."""
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -39,8 +40,6 @@ def test_a_vendored_file_that_differs_from_its_sum_is_refused(tmp_path: Path, mo
 
 
 def test_each_vendored_file_keeps_its_licence() -> None:
-    import tomllib
-
     folder = bundle.STATIC / "vendor"
     for entry in tomllib.loads((folder / "vendor.toml").read_text())["file"]:
         assert (folder / entry["licence_file"]).exists()

@@ -160,6 +160,7 @@ def test_root_may_keep_its_data_in_a_folder_closed_to_others(folder: Path) -> No
             assert connection.execute("SELECT word FROM kept").fetchone() == expected
             connection.execute("INSERT INTO kept VALUES ('found again')")
     assert (closed / "data" / "pg").resolve().is_relative_to(folder / "system")
+    run_directory(closed / "data", service_account(closed / "data")).rmdir()
 
 
 @as_root

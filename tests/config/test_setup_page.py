@@ -40,7 +40,7 @@ def test_a_forged_link_opens_nothing() -> None:
 
 
 def test_people_sign_in_by_address_and_out_again() -> None:
-    user = UserFactory()
+    user = UserFactory.create()
     browser = Client()
     page = browser.get("/accounts/login/").content.decode()
     assert "Welcome back" in page

@@ -1,5 +1,6 @@
 """The template tags of the house."""
 
+import re
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
@@ -9,6 +10,7 @@ from django.template import Context, Template
 from django.utils import timezone
 
 from config.templatetags.ui import blaze, icon, lasted, money, when
+from goals.forms import GoalForm
 
 
 def test_icons_come_from_the_sprite() -> None:
@@ -18,8 +20,6 @@ def test_icons_come_from_the_sprite() -> None:
 
 
 def test_every_icon_and_blaze_that_templates_name_exists() -> None:
-    import re
-
     sprite = (settings.BASE_DIR / "static" / "icons.svg").read_text()
     for template in (settings.BASE_DIR / "templates").rglob("*.html"):
         for name in re.findall(r'{% icon "([a-z0-9-]+)"', template.read_text()):
@@ -55,8 +55,6 @@ def test_when_is_said_the_short_way() -> None:
 
 
 def test_a_field_shows_its_error_and_points_to_it() -> None:
-    from goals.forms import GoalForm
-
     form = GoalForm({"title": ""})
     form.is_valid()
     page = Template("{% load ui %}{% field form.title %}").render(Context({"form": form}))

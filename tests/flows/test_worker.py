@@ -132,7 +132,8 @@ def test_a_worker_that_is_told_to_stop_hands_its_runs_over(goal: Goal, llm: LLMS
         wait_until(lambda: ended(goal))
     run = run_of(goal)
     assert (run.status, run.recoveries) == (RunStatus.SUCCEEDED, 0)
-    assert Note.objects.count() == 1 and not llm.violations
+    assert Note.objects.count() == 1
+    assert not llm.violations
 
 
 def test_the_scheduler_ticks_without_a_word(transactional_db: None) -> None:

@@ -1,12 +1,14 @@
 """Pages around goals, through the browser's door: a signed-in client and forms."""
 
 import re
-from collections.abc import Callable
 from decimal import Decimal
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from pytest_django import Settings
 
 from agents.models import DeviceToken, ModelConnection
 from agents.services import assistant_of
@@ -28,7 +30,7 @@ XSS = "<img src=x onerror=alert(1)>"
 
 @pytest.fixture
 def user() -> User:
-    person = UserFactory(first_name="Ines")
+    person = UserFactory.create(first_name="Ines")
     agent = assistant_of(person)
     agent.welcomed = True
     agent.save()
@@ -83,12 +85,14 @@ def test_the_first_run_connects_a_model_and_makes_a_goal(client: Client, user: U
 
 
 def test_home_shows_the_latest_answer_of_each_agent_as_plain_text(client: Client, user: User) -> None:
-    goal = GoalFactory(user=user, title="Vienna half marathon")
-    ThreadMessageFactory(thread=goal.thread, source=Source.AGENT, content="An older answer.")
-    ThreadMessageFactory(
+    goal = GoalFactory.create(user=user, title="Vienna half marathon")
+    ThreadMessageFactory.create(thread=goal.thread, source=Source.AGENT, content="An older answer.")
+    ThreadMessageFactory.create(
         thread=goal.thread, source=Source.AGENT, content=f"# The plan\n\n{XSS} **three** days of rest."
     )
-    ThreadMessageFactory(thread=goal.thread, source=Source.AGENT, content="only a thought", metadata={"interim": True})
+    ThreadMessageFactory.create(
+        thread=goal.thread, source=Source.AGENT, content="only a thought", metadata={"interim": True}
+    )
     page = client.get("/").content.decode()
     assert "The plan" in page
     assert "three days of rest." in page
@@ -98,24 +102,27 @@ def test_home_shows_the_latest_answer_of_each_agent_as_plain_text(client: Client
 
 
 def test_home_asks_for_a_decision_only_when_a_run_failed(client: Client, user: User) -> None:
-    goal = GoalFactory(user=user)
+    goal = GoalFactory.create(user=user)
     assert "Needs you" not in client.get("/").content.decode()
-    ThreadMessageFactory(thread=goal.thread, source=Source.ERROR, content="Refused.", metadata={"retryable": True})
+    ThreadMessageFactory.create(
+        thread=goal.thread, source=Source.ERROR, content="Refused.", metadata={"retryable": True}
+    )
     assert "Needs you" in client.get("/").content.decode()
-    ThreadMessageFactory(thread=goal.thread, source=Source.AGENT, content="All is well.")
+    ThreadMessageFactory.create(thread=goal.thread, source=Source.AGENT, content="All is well.")
     assert "Needs you" not in client.get("/").content.decode()
 
 
 def test_home_sums_what_this_month_cost(client: Client, user: User) -> None:
-    goal = GoalFactory(user=user)
-    AgentRunFactory(thread=goal.thread, cost=Decimal("1.25"))
-    AgentRunFactory(thread=goal.thread, cost=Decimal("0.25"))
-    AgentRunFactory(cost=Decimal("7.00"))
+    goal = GoalFactory.create(user=user)
+    AgentRunFactory.create(thread=goal.thread, cost=Decimal("1.25"))
+    AgentRunFactory.create(thread=goal.thread, cost=Decimal("0.25"))
+    AgentRunFactory.create(cost=Decimal("7.00"))
     page = client.get("/").content.decode()
     assert "$1.50" in page
     assert "$7.00" not in page
 
 
+@pytest.mark.django_db(transaction=True)
 def test_asking_from_home_goes_to_the_assistant_once(client: Client, user: User) -> None:
     sent = {"content": "hello", "client_message_id": "9b611e62-3bd8-4b49-8aa4-92123a2da00c"}
     first, second = client.post("/ask/", sent), client.post("/ask/", sent)
@@ -123,19 +130,14 @@ def test_asking_from_home_goes_to_the_assistant_once(client: Client, user: User)
     assert ThreadMessage.objects.filter(thread=assistant_of(user).thread, source=Source.USER).count() == 1
 
 
-def test_the_frame_asks_the_database_equally_often_for_one_goal_and_for_many(
-    client: Client, user: User, django_assert_num_queries: Callable[..., object]
-) -> None:
-    from django.db import connection
-    from django.test.utils import CaptureQueriesContext
-
-    GoalFactory(user=user)
+def test_the_frame_asks_the_database_equally_often_for_one_goal_and_for_many(client: Client, user: User) -> None:
+    GoalFactory.create(user=user)
     with CaptureQueriesContext(
         connection,
     ) as one:
         client.get("/jobs/")
     for _ in range(8):
-        AgentRunFactory(thread=GoalFactory(user=user).thread)
+        AgentRunFactory.create(thread=GoalFactory.create(user=user).thread)
     with CaptureQueriesContext(connection) as many:
         client.get("/jobs/")
     assert len(many) == len(one)
@@ -161,7 +163,11 @@ def test_a_goal_without_a_title_is_refused_and_what_was_typed_stays(client: Clie
 
 
 def test_a_goal_can_think_with_a_model_of_its_own_but_not_with_someone_elses(client: Client, user: User) -> None:
-    goal, own, foreign = GoalFactory(user=user), ModelConnectionFactory(user=user), ModelConnectionFactory()
+    goal, own, foreign = (
+        GoalFactory.create(user=user),
+        ModelConnectionFactory.create(user=user),
+        ModelConnectionFactory.create(),
+    )
     fields = {"title": goal.title, "description": ""}
     assert client.post(f"/goals/{goal.pk}/settings/", {**fields, "model": foreign.pk}).status_code == 422
     client.post(f"/goals/{goal.pk}/settings/", {**fields, "model": own.pk})
@@ -170,7 +176,7 @@ def test_a_goal_can_think_with_a_model_of_its_own_but_not_with_someone_elses(cli
 
 
 def test_notes_are_written_changed_found_and_deleted(client: Client, user: User) -> None:
-    goal = GoalFactory(user=user)
+    goal = GoalFactory.create(user=user)
     client.post("/notes/new/", {"title": "Shoes", "body": "old\r\npair", "goal": goal.pk})
     note = Note.objects.get(user=user)
     assert (note.thread, note.body) == (goal.thread, "old\npair")
@@ -183,7 +189,7 @@ def test_notes_are_written_changed_found_and_deleted(client: Client, user: User)
 
 
 def test_the_editor_saves_by_itself_and_says_when_it_cannot(client: Client, user: User) -> None:
-    note = NoteFactory(user=user, thread=GoalFactory(user=user).thread, title="Plan")
+    note = NoteFactory.create(user=user, thread=GoalFactory.create(user=user).thread, title="Plan")
     htmx = {"HX-Request": "true"}
     saved = client.post(f"/notes/{note.pk}/", {"title": "Plan", "body": "x"}, headers=htmx)
     assert 'hx-target="#note-saved"' in saved.content.decode()
@@ -193,7 +199,9 @@ def test_the_editor_saves_by_itself_and_says_when_it_cannot(client: Client, user
 
 
 def test_a_note_and_its_preview_show_html_as_text(client: Client, user: User) -> None:
-    note = NoteFactory(user=user, thread=GoalFactory(user=user).thread, title=XSS, body=f"{XSS} </textarea>{XSS}")
+    note = NoteFactory.create(
+        user=user, thread=GoalFactory.create(user=user).thread, title=XSS, body=f"{XSS} </textarea>{XSS}"
+    )
     for page in (client.get("/notes/"), client.get(f"/notes/{note.pk}/")):
         assert XSS not in page.content.decode()
         assert "</textarea><" not in page.content.decode().replace("&lt;", "").split("<textarea", 1)[0]
@@ -201,18 +209,19 @@ def test_a_note_and_its_preview_show_html_as_text(client: Client, user: User) ->
 
 
 def test_the_notes_of_a_goal_are_only_that_goals(client: Client, user: User) -> None:
-    goal, other = GoalFactory(user=user), GoalFactory(user=user)
-    NoteFactory(user=user, thread=goal.thread, title="Mine here")
-    NoteFactory(user=user, thread=other.thread, title="Elsewhere")
+    goal, other = GoalFactory.create(user=user), GoalFactory.create(user=user)
+    NoteFactory.create(user=user, thread=goal.thread, title="Mine here")
+    NoteFactory.create(user=user, thread=other.thread, title="Elsewhere")
     page = client.get(f"/goals/{goal.pk}/notes/").content.decode()
     assert "Mine here" in page
     assert "Elsewhere" not in page
 
 
+@pytest.mark.django_db(transaction=True)
 def test_jobs_are_listed_with_owner_state_and_cost_and_live_ones_can_be_stopped(client: Client, user: User) -> None:
-    goal = GoalFactory(user=user, title="Move to Graz")
-    AgentRunFactory(thread=goal.thread, status=RunStatus.FAILED, error="no answer", cost=Decimal("0.31"))
-    live = AgentRunFactory(thread=goal.thread, status=RunStatus.QUEUED)
+    goal = GoalFactory.create(user=user, title="Move to Graz")
+    AgentRunFactory.create(thread=goal.thread, status=RunStatus.FAILED, error="no answer", cost=Decimal("0.31"))
+    live = AgentRunFactory.create(thread=goal.thread, status=RunStatus.QUEUED)
     page = client.get("/jobs/").content.decode()
     assert "Move to Graz" in page
     assert "no answer" in page
@@ -272,7 +281,7 @@ def test_a_connection_that_cannot_work_is_refused(client: Client, fields: dict[s
 
 
 def test_connections_can_be_made_default_and_removed(client: Client, user: User) -> None:
-    first, second = ModelConnectionFactory(user=user, is_default=True), ModelConnectionFactory(user=user)
+    first, second = ModelConnectionFactory.create(user=user, is_default=True), ModelConnectionFactory.create(user=user)
     client.post(f"/settings/models/{second.pk}/default/")
     first.refresh_from_db()
     assert not first.is_default
@@ -282,11 +291,11 @@ def test_connections_can_be_made_default_and_removed(client: Client, user: User)
 
 
 def test_objects_of_others_do_not_exist(client: Client) -> None:
-    goal = GoalFactory()
-    note = NoteFactory(thread=goal.thread)
-    run = AgentRunFactory(thread=goal.thread, status=RunStatus.QUEUED)
-    error = ThreadMessageFactory(thread=goal.thread, source=Source.ERROR, metadata={"retryable": True})
-    connection, device = ModelConnectionFactory(user=goal.user), DeviceTokenFactory(user=goal.user)
+    goal = GoalFactory.create()
+    note = NoteFactory.create(thread=goal.thread)
+    run = AgentRunFactory.create(thread=goal.thread, status=RunStatus.QUEUED)
+    error = ThreadMessageFactory.create(thread=goal.thread, source=Source.ERROR, metadata={"retryable": True})
+    connection, device = ModelConnectionFactory.create(user=goal.user), DeviceTokenFactory.create(user=goal.user)
     reads = [f"/goals/{goal.pk}/settings/", f"/goals/{goal.pk}/notes/", f"/notes/{note.pk}/"]
     writes = [f"/goals/{goal.pk}/{act}/" for act in ("settings", "archive", "reopen", "delete")]
     writes += [f"/notes/{note.pk}/", f"/notes/{note.pk}/delete/", f"/jobs/{run.pk}/stop/", f"/again/{error.pk}/"]
@@ -300,7 +309,7 @@ def test_objects_of_others_do_not_exist(client: Client) -> None:
         assert goal.title not in client.get(page).content.decode()
 
 
-def test_the_style_guide_is_for_developers_only(client: Client, settings: object) -> None:
+def test_the_style_guide_is_for_developers_only(client: Client, settings: Settings) -> None:
     assert client.get("/styleguide/").status_code == 404
-    settings.DEBUG = True  # type: ignore[attr-defined]
+    settings.DEBUG = True
     assert client.get("/styleguide/").status_code == 200

@@ -86,14 +86,16 @@ def test_it_stops_after_the_most_steps_a_run_may_take() -> None:
     script = Script([call(f"tool{number}", number) for number in range(9)])
     with pytest.raises(LimitReached) as reached:
         events(script, iterations=3)
-    assert reached.value.reason == "iterations" and len(script.seen) == 3
+    assert reached.value.reason == "iterations"
+    assert len(script.seen) == 3
 
 
 def test_it_stops_when_one_tool_is_used_five_times_in_a_row() -> None:
     script = Script([call("look", number) for number in range(9)])
     with pytest.raises(LimitReached) as reached:
         events(script)
-    assert reached.value.reason == "same_tool" and len(script.seen) == 5
+    assert reached.value.reason == "same_tool"
+    assert len(script.seen) == 5
 
 
 def test_another_tool_in_between_starts_the_count_anew() -> None:
@@ -115,11 +117,13 @@ def test_it_stops_when_its_time_is_over() -> None:
     limiter = Limiter(20, 600, 5, None, clock=lambda: next(now))
     with pytest.raises(LimitReached) as reached:
         list(CoreLoop([user("go")], script.think, script.act, script.inbox, limiter, True).run())
-    assert reached.value.reason == "time" and "10 minutes" in reached.value.message
+    assert reached.value.reason == "time"
+    assert "10 minutes" in reached.value.message
 
 
 def test_prv_04_three_malformed_replies_in_a_row_end_the_run() -> None:
     script = Script([call(f"tool{number}", number, problem="cut off") for number in range(9)])
     with pytest.raises(LimitReached) as reached:
         events(script)
-    assert reached.value.reason == "broken_calls" and len(script.seen) == 3
+    assert reached.value.reason == "broken_calls"
+    assert len(script.seen) == 3

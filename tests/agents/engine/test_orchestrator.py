@@ -42,10 +42,13 @@ def roles(goal: Goal) -> list[str]:
 def assert_quiet(goal: Goal, llm: LLMServer) -> None:
     """Nothing is left behind: no live run, no waiting message, no open action, nothing a strict vendor refuses."""
     goal.thread.refresh_from_db()
-    assert goal.thread.live_run is None and goal.thread.pending == 0
-    assert not AgentRun.objects.live().exists() and not AgentAction.objects.open().exists()
+    assert goal.thread.live_run is None
+    assert goal.thread.pending == 0
+    assert not AgentRun.objects.live().exists()
+    assert not AgentAction.objects.open().exists()
     assert not ModelCall.objects.filter(status="started").exists()
-    assert not leases.held and not llm.violations
+    assert not leases.held
+    assert not llm.violations
 
 
 def test_a_message_is_answered_and_the_run_is_recorded(goal: Goal, say: Say, llm: LLMServer) -> None:
@@ -55,7 +58,9 @@ def test_a_message_is_answered_and_the_run_is_recorded(goal: Goal, say: Say, llm
 
     assert cells(goal) == [("user", "text", "Hi"), ("agent", "text", "Hello **you**")]
     assert (run.status, run.trigger, run.step, run.error) == ("succeeded", "message", 0, "")
-    assert run.started_at and run.finished_at and run.finished_at >= run.started_at
+    assert run.started_at
+    assert run.finished_at
+    assert run.finished_at >= run.started_at
     assert_quiet(goal, llm)
 
 
@@ -68,8 +73,11 @@ def test_a_note_is_created_by_a_tool_and_everything_about_it_is_on_record(goal: 
     assert (note.title, note.body, note.author) == ("Shoes", "New ones", "agent")
     action = AgentAction.objects.get(run=run)
     assert (action.tool, action.status, action.effect, action.reversal) == ("create_note", "done", "local", "undoable")
-    assert action.arguments == NOTE[1] and action.undo == {"note": str(note.pk)}
-    assert action.user_id == goal.user_id and action.started_at and action.finished_at
+    assert action.arguments == NOTE[1]
+    assert action.undo == {"note": str(note.pk)}
+    assert action.user_id == goal.user_id
+    assert action.started_at
+    assert action.finished_at
     assert roles(goal) == ["user", "assistant", "tool", "assistant"]
     assert [kind for _, kind, _ in cells(goal)] == ["text", "text", "tool", "text"]
     assert ThreadMessage.objects.get(thread=goal.thread, message_type="tool").metadata == {"action": str(action.pk)}
@@ -105,7 +113,9 @@ def test_a_tools_error_goes_to_the_model_and_touches_nothing(goal: Goal, say: Sa
     assert not Note.objects.exists()
     assert [action.status for action in AgentAction.objects.filter(run=run)] == ["error"] * 3
     answers = [message["content"] for message in llm.requests[-1].messages if message["role"] == "tool"]
-    assert "needs a title" in answers[0] and "titel" in answers[1] and "create_note" in answers[2]
+    assert "needs a title" in answers[0]
+    assert "titel" in answers[1]
+    assert "create_note" in answers[2]
     assert run.status == "succeeded"
     assert_quiet(goal, llm)
 
@@ -116,7 +126,8 @@ def test_what_send_message_says_is_shown_once_and_ends_the_run(goal: Goal, say: 
     run = say("Hi")
 
     assert [text for source, kind, text in cells(goal) if source == "agent" and kind == "text"] == ["All done"]
-    assert run.status == "succeeded" and len(llm.requests) == 1
+    assert run.status == "succeeded"
+    assert len(llm.requests) == 1
     assert_quiet(goal, llm)
 
 
@@ -146,8 +157,10 @@ def test_the_time_and_changed_notes_precede_the_users_words(goal: Goal, say: Say
         say(text)
 
     asked = [message["content"] for message in llm.requests[-1].messages if message["role"] == "user"]
-    assert "<time>" in asked[0] and "<notes>" not in asked[0]
-    assert "- Shoes: New ones" in asked[1] and asked[1].endswith("Second")
+    assert "<time>" in asked[0]
+    assert "<notes>" not in asked[0]
+    assert "- Shoes: New ones" in asked[1]
+    assert asked[1].endswith("Second")
     assert "<notes>" not in asked[2], "the notes have not changed since"
 
 
@@ -160,7 +173,8 @@ def test_messages_sent_while_a_run_is_busy_are_taken_up_by_it(goal: Goal, rung: 
     services.send_message(goal.thread, "Note: new shoes")
     jobs.run(str(rung.pop(0)))
 
-    assert not rung and AgentRun.objects.count() == 1
+    assert not rung
+    assert AgentRun.objects.count() == 1
     assert roles(goal) == ["user", "assistant", "tool", "user", "assistant"]
     assert [text for _, kind, text in cells(goal) if kind == "text"][-2:] == [
         "And the socks?",
@@ -192,7 +206,9 @@ def test_prv_03_an_error_in_mid_stream_is_retried_and_the_partial_text_is_void(
 
     assert [text for source, _, text in cells(goal) if source == "agent"] == ["Let me help."]
     calls = list(ModelCall.objects.filter(run=run).values_list("status", "error"))
-    assert calls[0][0] == "failed" and "worker limit reached" in calls[0][1] and calls[1] == ("done", "")
+    assert calls[0][0] == "failed"
+    assert "worker limit reached" in calls[0][1]
+    assert calls[1] == ("done", "")
     assert_quiet(goal, llm)
 
 
@@ -202,9 +218,11 @@ def test_prv_03_an_error_that_stays_is_shown_and_can_be_tried_again(
     llm.script([Raw([b'data: {"error":"STREAM_EXPLODED"}\n\n', DONE])])
     run = say("Hi")
 
-    assert run.status == "failed" and "STREAM_EXPLODED" in run.error
+    assert run.status == "failed"
+    assert "STREAM_EXPLODED" in run.error
     message = ThreadMessage.objects.get(thread=goal.thread, source="error")
-    assert "STREAM_EXPLODED" in message.content and message.metadata["retryable"] is True
+    assert "STREAM_EXPLODED" in message.content
+    assert message.metadata["retryable"] is True
     assert_quiet(goal, llm)
 
     llm.script([Reply(text="Now it works")])
@@ -240,7 +258,9 @@ def test_prv_04_cut_off_arguments_are_never_run(
 def test_prv_04_d_a_model_that_is_always_cut_off_is_stopped(goal: Goal, say: Say, llm: LLMServer) -> None:
     llm.script([Reply(calls=[("create_note", '{"title":"Shoes","body":"fi')], finish="length")] * 9)
     run = say("Note: new shoes")
-    assert run.status == "failed" and run.reason == "broken_calls" and len(llm.requests) == 3
+    assert run.status == "failed"
+    assert run.reason == "broken_calls"
+    assert len(llm.requests) == 3
     assert_quiet(goal, llm)
 
 
@@ -275,7 +295,8 @@ def test_sto_01_and_sto_02_what_cannot_be_stored_is_shown_replaced(goal: Goal, s
 def test_a_failing_connection_ends_visibly_after_three_tries(goal: Goal, say: Say, llm: LLMServer) -> None:
     llm.script([Drop()] * 3)
     run = say("Hi")
-    assert run.status == "failed" and run.error
+    assert run.status == "failed"
+    assert run.error
     assert [call.status for call in ModelCall.objects.filter(run=run)] == ["failed"] * 3
     assert_quiet(goal, llm)
 
@@ -283,7 +304,8 @@ def test_a_failing_connection_ends_visibly_after_three_tries(goal: Goal, say: Sa
 def test_a_wrong_key_is_not_tried_twice(goal: Goal, say: Say, llm: LLMServer) -> None:
     llm.script([Status(401, body={"error": {"message": "Incorrect API key provided: key-of-the-test"}})])
     run = say("Hi")
-    assert run.status == "failed" and len(llm.requests) == 1
+    assert run.status == "failed"
+    assert len(llm.requests) == 1
     assert "key-of-the-test" not in run.error
     assert_quiet(goal, llm)
 
@@ -315,7 +337,8 @@ def test_a_queued_run_is_stopped_at_once_and_its_message_is_kept(
     services.stop_run(AgentRun.objects.select_related("thread").get(pk=accepted.run_id))
     jobs.run(str(rung.pop()))
 
-    assert AgentRun.objects.get(pk=accepted.run_id).status == "cancelled" and not llm.requests
+    assert AgentRun.objects.get(pk=accepted.run_id).status == "cancelled"
+    assert not llm.requests
     say("ping")
     assert cells(goal)[-1][2] == "pong"
     assert [m["content"].split("\n")[-1] for m in llm.requests[-1].messages if m["role"] == "user"] == [

@@ -6,9 +6,10 @@ from uuid import UUID
 
 import orjson
 
+from agents.live import wire
 from agents.live.events import Event, RunChanged, Think
 from agents.live.hub import Arrival, Feed
-from agents.live.stream import flush, publish
+from agents.live.stream import flush, publish, redis_client
 from memory.ids import new_id
 
 RUN = new_id()
@@ -24,10 +25,8 @@ def tokens(first: int, last: int) -> str:
 
 
 def say(thread: UUID, *texts: str, run: UUID = RUN, user: int = USER) -> None:
-    """Publish pieces of text, each as an event of its own."""
-    for text in texts:
-        publish(thread, user, Think(run=run, text=text))
-        assert flush(5)
+    """Send pieces of text, each as an event of its own: `publish` would join what comes in quick succession."""
+    wire.send(redis_client(), [wire.command(thread, user, Think(run=run, text=text)) for text in texts])
 
 
 def finish(thread: UUID, run: UUID = RUN, status: str = "succeeded", user: int = USER) -> None:

@@ -62,6 +62,9 @@ def test_the_main_job_writes_a_useful_note_and_says_so() -> None:
         ("Create a note about how to remember names", "How to remember names"),
         ("write down: call the dentist on Monday", "Call the dentist on Monday"),
         ("Note that the shop closes at six", "The shop closes at six"),
+        ("Save this: code is 1234", "Code is 1234"),
+        ("Make a packing list for Iceland", "Packing list for Iceland"),
+        ("I'd like a note about gardening", "Gardening"),
         ("remember that I prefer morning trains", "Remember: I prefer morning trains"),
         ("Please don't forget: Ana is allergic to nuts!", "Remember: Ana is allergic to nuts"),
         ("On Friday, remind me to water the plants", "Reminder: water the plants"),
@@ -83,6 +86,8 @@ def test_notes_are_written_from_plain_wording(words: str, title: str) -> None:
         ("What do you know about Ana?", "Ana"),
         ("Do I have a note about shoes?", "shoes"),
         ("look up the opening hours", "opening hours"),
+        ("Search notes: marathon", "marathon"),
+        ("What are my notes about trains?", "trains"),
     ],
 )
 def test_notes_are_searched_from_plain_wording(words: str, query: str) -> None:
@@ -91,7 +96,7 @@ def test_notes_are_searched_from_plain_wording(words: str, query: str) -> None:
     assert "1. Something" in _answer(words, call, "1. Something")
 
 
-@pytest.mark.parametrize("words", ["List my notes", "show all notes", "What notes do I have?"])
+@pytest.mark.parametrize("words", ["List my notes", "show all notes", "What notes do I have?", "What's in my notes?"])
 def test_notes_are_listed(words: str) -> None:
     assert (_call(words).name, _call(words).arguments) == ("list_notes", {})
 
@@ -117,6 +122,7 @@ def test_a_reminder_promises_nothing() -> None:
     ("words", "part"),
     [
         ("undo", "open **Notes**"),
+        ("Delete the last note", "open **Notes**"),
         ("Help", "Create a note"),
         ("What can you do?", "Create a note"),
         ("Hello there", "Hello!"),
@@ -167,6 +173,11 @@ def test_a_background_task_looks_at_the_notes_and_writes_a_report(system: str, t
     report = _ask(user(words), assistant("", [call]), result, system=system, tools=tools).text
     assert report.startswith("# Report: Good places to camp")
     assert "Camping by the lake" in report
+
+
+def test_the_report_of_a_background_task_is_passed_on() -> None:
+    report = "<time>Friday</time>\n<task_report># Report: Good places to camp\n\nUndo nothing.</task_report>"
+    assert "**Report: Good places to camp**" in _ask(user("hi"), assistant("Hello!"), user(report)).text
 
 
 def test_a_goal_about_working_alone_makes_no_background_task() -> None:

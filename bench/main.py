@@ -1,0 +1,67 @@
+"""`bench/run`: Waymark beside the limit, in one run."""
+
+import argparse
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+import orjson
+
+from bench import hotspots, report
+from bench.measure import Outcome, measure
+from bench.scenarios import SCENARIOS, WARM_UP, Scenario, tiny
+from bench.system import System, started
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Return 0 when no turn failed."""
+    options = _options(arguments)
+    os.chdir(ROOT)  # the processes are started as modules from here
+    scenarios = [each for each in SCENARIOS if not options.only or each.name in options.only]
+    if options.quick:
+        scenarios = [tiny(each) for each in scenarios]
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory())) if options.profile else None
+        with started(folder) as system:
+            outcomes = _measure_all(system, scenarios, options.quick)
+        print(report.table(outcomes), report.parts(outcomes), sep="\n\n")
+        if folder:
+            print(hotspots.summary(folder, sum(each.turns * each.rounds for each in scenarios)))
+    if options.json:
+        options.json.write_bytes(orjson.dumps(report.document(outcomes), option=orjson.OPT_INDENT_2))
+    return _complain(outcomes)
+
+
+def _options(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="bench/run", description="Measure Waymark beside the limit of docs/performance.md."
+    )
+    names = [scenario.name for scenario in SCENARIOS]
+    parser.add_argument("--only", action="append", choices=names, help="this scenario; may be given several times")
+    parser.add_argument("--quick", action="store_true", help="a few turns each, to see that it works; no evidence")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures there, round by round")
+    parser.add_argument(
+        "--profile", action="store_true", help="say where the CPU time goes; the figures of such a run do not count"
+    )
+    return parser.parse_args(arguments)
+
+
+def _measure_all(system: System, scenarios: Sequence[Scenario], quick: bool) -> list[Outcome]:
+    warm_up = tiny(WARM_UP) if quick else WARM_UP
+    outcomes = []
+    for scenario in (warm_up, *scenarios):
+        print(f"{scenario.name} (load {os.getloadavg()[0]:.1f}) …", file=sys.stderr, flush=True)
+        outcomes.append(measure(system, scenario))
+    return outcomes[1:]
+
+
+def _complain(outcomes: Sequence[Outcome]) -> int:
+    errors = [error for outcome in outcomes for error in (*outcome.limit.errors, *outcome.waymark.errors)]
+    for error in errors[:5]:
+        print(error, file=sys.stderr)
+    return 1 if errors else 0
