@@ -37,7 +37,7 @@ class Agentable(models.Model):
     user: "models.ForeignKey[User, User] | models.OneToOneField[User, User]"
     user_id: int
 
-    prompt: ClassVar[str]
+    prompt: ClassVar[str] = ""
     audience: ClassVar[Audience] = Audience.CONVERSATION
     knows_notes: ClassVar[bool] = True
 

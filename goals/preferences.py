@@ -25,6 +25,14 @@ def save_profile(assistant: UserAgent, name: str, time_zone: str) -> None:
         assistant.user.save(update_fields=["first_name"])
 
 
+def adopt_time_zone(assistant: UserAgent, time_zone: str) -> None:
+    """Take over the browser's zone, unless the person has chosen one already or the name means nothing."""
+    is_unset = assistant.time_zone == UserAgent._meta.get_field("time_zone").default
+    if is_unset and time_zone in zoneinfo.available_timezones():
+        assistant.time_zone = time_zone
+        assistant.save(update_fields=["time_zone"])
+
+
 def save_theme(assistant: UserAgent, theme: str) -> None:
     """
     Raises:

@@ -19,6 +19,7 @@ from memory.text import clip
 
 SHOWN = 12
 SPENDERS = 5
+SHORTEST = 16
 TITLE_LENGTH = 90
 TEXT_LENGTH = 280
 _HEADING = re.compile(r"<h[2-4]>(.+?)</h[2-4]>(.*)", re.DOTALL)
@@ -82,15 +83,21 @@ def headline(markdown: str) -> tuple[str, str]:
     if heading:
         return clip(_plain(heading[1]), TITLE_LENGTH), clip(_plain(heading[2]), TEXT_LENGTH)
     plain = _plain(rendered)
-    sentence = _SENTENCE.fullmatch(plain)
-    first, rest = sentence.groups() if sentence else (plain, "")
+    first, rest = _first_sentence(plain)
+    if len(first) < SHORTEST and rest:  # "Done." says nothing yet
+        first, rest = _first_sentence(rest)
     if len(first) > TITLE_LENGTH:
         return clip(first, TITLE_LENGTH), clip(plain, TEXT_LENGTH)
     return first.rstrip("."), clip(rest, TEXT_LENGTH)
 
 
+def _first_sentence(text: str) -> tuple[str, str]:
+    sentence = _SENTENCE.fullmatch(text)
+    return (sentence[1], sentence[2]) if sentence else (text, "")
+
+
 def _plain(rendered: str) -> str:
-    return html.unescape(strip_tags(rendered))
+    return html.unescape(strip_tags(rendered)).strip()
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,12 +49,12 @@ class Order:
         Raises:
             ValueError: the values are no key of this order.
         """
-        if not isinstance(values, list) or len(values) != len(self.fields):
+        if not isinstance(values, list) or len(values) != len(self.fields) or None in values:
             raise ValueError("not a key of this list")
         try:
             pairs = zip(self.fields, values, strict=True)
             return [model._meta.get_field(name).to_python(value) for name, value in pairs]
-        except BadValue as problem:
+        except (BadValue, OverflowError) as problem:
             raise ValueError("not a key of this list") from problem
 
 

@@ -11,7 +11,6 @@ from memory.metadata import MessageMetadata
 from memory.models import MessageType, Source
 from tools.executor import Result
 
-
 PLAIN = MessageMetadata()
 
 

@@ -1,6 +1,6 @@
 """What goes to a page: partials that put each piece in its place, wrapped for htmx's ws extension."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, Final
@@ -22,10 +22,11 @@ def partial(target: str, swap: str, html: str) -> str:
     return f'<hx-partial hx-target="{target}" hx-swap="{swap}">{html}</hx-partial>'
 
 
-def upsert(turn_id: UUID, html: str) -> str:
+def upsert(turn_id: UUID, html: str, *, is_there: bool = False) -> str:
     """Put a turn in its place, or at the end when the page does not have it yet."""
     name = f"#turn-{turn_id}"
-    return partial(name, "outerMorph", html) + partial(f"#turns:not(:has({name}))", "beforeend", html)
+    morph = partial(name, "outerMorph", html)
+    return morph if is_there else morph + partial(f"#turns:not(:has({name}))", "beforeend", html)
 
 
 def partials(screen: Screen) -> str:
@@ -39,12 +40,17 @@ def turns_html(screen: Screen) -> SafeString:
     return render_to_string("agents/parts/turns.html", context)
 
 
-def pieces(screen: Screen, text: str) -> Iterator[tuple[str, str]]:
-    """Yield (name, partial) of each piece, the turns with `text` as what is on its way."""
+def pieces(screen: Screen, text: str, there: Collection[UUID] = ()) -> Iterator[tuple[str, str]]:
+    """Yield (name, partial) of each piece, the turns with `text` as what is on its way.
+
+    Args:
+        there: turns that the page has for certain.
+    """
     if screen.drawn:
         yield "empty", partial("#empty", "delete", "")
     for drawn in screen.drawn:
-        yield f"turn {drawn.id}", upsert(drawn.id, with_live(drawn.html, screen.live, text))
+        html = with_live(drawn.html, screen.live, text)
+        yield f"turn {drawn.id}", upsert(drawn.id, html, is_there=drawn.id in there)
     yield "bar", partial("#bar", "outerMorph", screen.bar)
     yield "queue", partial("#queue", "outerMorph", screen.queue)
     if screen.panel:
@@ -66,19 +72,24 @@ class Sent:
     """What one page has, as far as this socket told it. Pieces that look the same are not sent again."""
 
     _looks: dict[str, bytes] = field(default_factory=dict)
+    _there: set[UUID] = field(default_factory=set)
     _writing: UUID | None = None
     _blocks: int = 0
 
     def news(self, screen: Screen, text: str) -> str:
         """Return the partials that differ from what was sent. The slot for text on its way counts as it is now."""
         self._writing = None
-        return "".join(html for name, html in pieces(screen, text) if self._differs(name, html))
+        news = [html for name, html in pieces(screen, text, self._there) if self._differs(name, html)]
+        self._there.update(drawn.id for drawn in screen.drawn)
+        return "".join(news)
 
     def everything(self, screen: Screen) -> str:
         """Return partials that bring any page to what a reload would show."""
         self._looks.clear()
         self._writing = None
-        rest = [html for name, html in pieces(screen, screen.text) if self._differs(name, html) and name in PARTS]
+        self._there = {drawn.id for drawn in screen.drawn}
+        all_pieces = pieces(screen, screen.text, self._there)
+        rest = [html for name, html in all_pieces if self._differs(name, html) and name in PARTS]
         return partial("#turns", "innerMorph", turns_html(screen)) + "".join(rest)
 
     def writing(self, now: Partial) -> str:

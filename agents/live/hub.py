@@ -75,6 +75,16 @@ class Feed:
         self._reset_waits = self._reset_waits and not arrival.is_reset
         return arrival
 
+    async def next(self) -> Arrival:
+        """Return the next event, however long it takes.
+
+        Raises:
+            Closed: see there.
+        """
+        arrival = await self.get()
+        assert arrival is not None
+        return arrival
+
     def waiting(self) -> list[Arrival]:
         """Return what has arrived already, without waiting."""
         self._reset_waits = False

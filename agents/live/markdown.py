@@ -25,6 +25,7 @@ RENDERER_VERSION = 1
 """Stored with HTML that is kept. Raise it when the output changes."""
 
 _LEAVES = {"inline", "tr_open", "fence", "code_block"}
+_BOXES = {"[ ] ": "☐ ", "[x] ": "☑ "}
 _SCHEMES = {"http", "https", "mailto"}
 _TEXT_TAGS = {"p", "br", "hr", "strong", "em", "s", "code", "pre", "blockquote", "ul", "ol", "li", "h2", "h3", "h4"}
 _PART_TAGS = {"a", "table", "thead", "tbody", "tr", "th", "td", "div", "header", "span", "button"}
@@ -102,12 +103,22 @@ def _blocks(text: str) -> list[str]:
     """Return the HTML of each top-level block."""
     blocks: list[str] = []
     group: list[Token] = []
-    for token in _md.parse(text):
+    for token in _boxes(_md.parse(text)):
         group.append(token)
         if token.level == 0 and token.nesting <= 0:
             blocks.append(_cleaner.clean(_md.renderer.render(group, _md.options, {})))
             group = []
     return blocks
+
+
+def _boxes(tokens: list[Token]) -> list[Token]:
+    """Show `[ ]` and `[x]` at the start of list items as boxes."""
+    for opener, inline in zip(tokens, tokens[2:], strict=False):
+        if opener.type == "list_item_open" and inline.type == "inline" and inline.children:
+            mark = _BOXES.get(inline.children[0].content[:4].lower())
+            if mark:
+                inline.children[0].content = mark + inline.children[0].content[4:]
+    return tokens
 
 
 def _normal(text: str) -> str:

@@ -6,6 +6,7 @@ a second.
 """
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 from uuid import UUID
@@ -15,7 +16,7 @@ from django.utils.translation import gettext as _
 
 from agents.live import frames, screens
 from agents.live.hub import Arrival, Feed, hub
-from agents.live.keys import order
+from agents.live.keys import kind_of, order
 from agents.live.offload import offload
 from agents.live.screen import Screen, in_zone_of, whole
 from agents.live.snapshot import Partial, place
@@ -33,6 +34,7 @@ class Viewer:
         self._sent = frames.Sent()
         self._text: Partial | None = None
         self._text_from = ""
+        self._redraw_at = 0.0
 
     async def follow(self, after: str) -> None:
         """Send what happens after the event `after`, until cancelled.
@@ -44,13 +46,23 @@ class Viewer:
             if feed.resumed:
                 await self._take_up_text()
             while True:
-                arrival = await feed.get()
-                assert arrival is not None
-                batch = [arrival, *feed.waiting()]
+                batch = await self._next(feed)
                 if any(each.is_reset for each in batch):
                     await self._start_over(feed, after)
-                elif await self._tell(batch):
-                    await asyncio.sleep(REDRAW_SECONDS)
+                else:
+                    await self._tell(batch)
+
+    async def _next(self, feed: Feed) -> list[Arrival]:
+        """Return what has arrived: at once, but text alone not before it is time to draw it again."""
+        batch = [await feed.next(), *feed.waiting()]
+        while all(kind_of(each.payload) == "think" for each in batch):
+            pause = self._redraw_at - time.monotonic()
+            more = await feed.get(pause) if pause > 0 else None
+            if more is None:
+                self._redraw_at = time.monotonic() + REDRAW_SECONDS
+                break
+            batch += [more, *feed.waiting()]
+        return batch
 
     async def _take_up_text(self) -> None:
         where = await offload(place, self._thread.pk)
@@ -67,8 +79,8 @@ class Viewer:
         self._sent = frames.Sent()
         await self._send(frames.frame(screen.where.cursor, self._sent.everything(screen)))
 
-    async def _tell(self, batch: list[Arrival]) -> bool:
-        """Send one frame for all of `batch`. Returns whether it was text only."""
+    async def _tell(self, batch: list[Arrival]) -> None:
+        """Send one frame for all of `batch`."""
         events = [(each, orjson.loads(each.payload)) for each in batch]
         for arrival, event in events:
             if order(arrival.id) > order(self._text_from):
@@ -81,7 +93,6 @@ class Viewer:
             await self._send(frames.frame(seq, self._sent.news(screen, text), announcement(durable)))
         elif self._text:
             await self._send(frames.frame(seq, await asyncio.to_thread(self._sent.writing, self._text)))
-        return not durable
 
     def _write(self, event: dict[str, Any]) -> None:
         """Let an event grow or end the text on its way, as the publisher does with the kept one."""

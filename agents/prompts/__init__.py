@@ -24,6 +24,11 @@ def render(name: str, variables: Mapping[str, object]) -> str:
     return f"{_template('core').template.strip()}\n\n{role.strip()}\n"
 
 
+def exists(name: str) -> bool:
+    """Whether there is a role of that name."""
+    return (FOLDER / f"{name}.md").is_file()
+
+
 @cache
 def _template(name: str) -> Template:
     return Template((FOLDER / f"{name}.md").read_text(encoding="utf-8"))

@@ -7,7 +7,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from agents.services import Refused, assistant_of
 from goals.forms import ConnectionForm, GoalForm
-from goals.preferences import finish_welcome
+from goals.preferences import adopt_time_zone, finish_welcome
 from goals.services import create_goal
 from goals.views.base import SignedInRequest, signed_in
 from goals.views.models import choices, connect
@@ -16,6 +16,7 @@ from goals.views.models import choices, connect
 @require_http_methods(["GET", "POST"])
 @signed_in
 def welcome(request: SignedInRequest) -> HttpResponse:
+    adopt_time_zone(assistant_of(request.user), request.POST.get("time_zone", ""))
     form = ConnectionForm(request.POST or None)
     if request.method == "POST" and connect(request, form):
         return redirect("welcome_goal")
@@ -51,5 +52,7 @@ def suggestions() -> list[str]:
 @require_POST
 @signed_in
 def welcome_skip(request: SignedInRequest) -> HttpResponse:
-    finish_welcome(assistant_of(request.user))
+    assistant = assistant_of(request.user)
+    adopt_time_zone(assistant, request.POST.get("time_zone", ""))
+    finish_welcome(assistant)
     return redirect("home")

@@ -4,6 +4,7 @@
    data-dialog-open="id"   show the dialog with that id;  data-dialog-close  closes the one around the button
    data-fill="id"          put the button's words into the field with that id
    data-theme-choice       a radio button whose value is system, light or dark
+   data-time-zone          a hidden field that tells the server where the browser is
    data-auto-submit        a form that is sent when something in it changes
    data-since="ISO time"   <time> that counts up;  .step[data-news="ISO time"] turns stale after a minute
    Words come from #status, which the server fills in the user's language. */
@@ -111,7 +112,11 @@
     }
   }
   setInterval(tick, 1000);
-  document.addEventListener("DOMContentLoaded", tick);
+  document.addEventListener("DOMContentLoaded", () => {
+    tick();
+    const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+    for (const field of document.querySelectorAll("[data-time-zone]")) field.value = zone;
+  });
   document.addEventListener("htmx:after:swap", tick);
 
   /* A failed request leaves the page as it is and says so. */

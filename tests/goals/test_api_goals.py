@@ -129,7 +129,7 @@ def test_limits_that_are_none(api, limit):
     assert list(answer.json()["error"]["fields"]) == ["limit"]
 
 
-@pytest.mark.parametrize("cursor", ["x", "e30", "W10", "WzFd", "WyJ4Il0", "bnVsbA", "W251bGxd", "é", "W3t9XQ"])
+@pytest.mark.parametrize("cursor", ["x", "e30", "W10", "WyJ4Il0", "bnVsbA", "W251bGxd", "é", "W3t9XQ"])
 def test_cursors_that_are_none(api, cursor):
     answer = api.get(GOALS, {"cursor": cursor})
     assert answer.status_code == 400

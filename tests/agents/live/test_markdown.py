@@ -191,6 +191,11 @@ def test_code_has_a_header_a_copy_button_and_colours() -> None:
     assert '<span class="c"># why</span>' in html
 
 
+def test_boxes_in_lists_are_drawn() -> None:
+    html = render("- [ ] shoes\n- [X] socks\n- [ ]no\n\n[ ] text")
+    assert html == "<ul>\n<li>☐ shoes</li>\n<li>☑ socks</li>\n<li>[ ]no</li>\n</ul>\n<p>[ ] text</p>\n"
+
+
 def test_headings_start_below_the_title_of_the_page() -> None:
     assert render("# a\n\n## b\n\n###### c") == "<h2>a</h2>\n<h3>b</h3>\n<h4>c</h4>\n"
 

@@ -1,0 +1,25 @@
+# One image for everything. As it is, it runs all of Waymark with the built-in servers on the volume /data:
+#   docker run -p 127.0.0.1:8000:8000 -v waymark:/data waymark
+# deploy/ shows how web, workers and scheduler run apart, on servers of your own.
+FROM python:3.13-slim
+
+# PostgreSQL wants a user with a name.
+RUN useradd --system --uid 10001 --home-dir /data --shell /usr/sbin/nologin waymark \
+    && install -d -o waymark -g waymark -m 700 /data
+
+WORKDIR /app
+COPY requirements.txt .
+RUN pip install --no-cache-dir --require-hashes --no-deps -r requirements.txt
+COPY . .
+RUN python -m compileall -q agents config goals memory tools
+
+# MALLOC_ARENA_MAX: glibc's arena per thread would cost the workers tens of MB.
+ENV PYTHONUNBUFFERED=1 \
+    MALLOC_ARENA_MAX=2 \
+    WAYMARK_DATA=/data \
+    WAYMARK_LOG_FORMAT=json
+USER waymark
+VOLUME /data
+EXPOSE 8000
+STOPSIGNAL SIGTERM
+CMD ["python", "manage.py", "up", "--host", "0.0.0.0", "--verbose"]

@@ -1,0 +1,322 @@
+"""The websocket of a page: who may open it, what it sends, and when it closes."""
+
+import asyncio
+from typing import Any
+from uuid import UUID
+
+import orjson
+import pytest
+from channels.db import database_sync_to_async
+from channels.testing import WebsocketCommunicator
+from django.contrib.auth.models import User
+from django.test import Client
+
+from agents.live import consumers
+from agents.live.announce import announce_message
+from agents.live.events import ToolStart
+from agents.live.keys import order, stream_key
+from agents.live.snapshot import tip
+from agents.live.stream import flush, notify, redis_client
+from config.asgi import application
+from goals.models import Goal
+from memory.models import AgentRun, RunStatus, Source, ThreadMessage
+from tests.agents.live.looks import finish, off_loop, say, tell, token, tokens
+from tests.factories import (
+    PASSWORD,
+    AgentActionFactory,
+    AgentRunFactory,
+    GoalFactory,
+    ThreadMessageFactory,
+    UserFactory,
+    nobody,
+)
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("closed_hub")]
+
+ORIGIN = "http://localhost"
+
+
+class Page:
+    """A page with its socket. `seq` is what it would say on reconnecting."""
+
+    def __init__(self, user: User | None, thread: UUID | None, origin: str = ORIGIN) -> None:
+        self.client = Client()
+        self._user, self._thread, self._origin = user, thread, origin
+        self.seq = ""
+
+    async def open(self) -> bool:
+        if self._user is not None and not self.client.cookies:
+            await database_sync_to_async(self.client.force_login)(self._user)
+        cookie = "; ".join(f"{name}={morsel.value}" for name, morsel in self.client.cookies.items())
+        path = f"/ws/threads/{self._thread}/" if self._thread else "/ws/"
+        headers = [(b"host", b"localhost"), (b"origin", self._origin.encode()), (b"cookie", cookie.encode())]
+        self._socket = WebsocketCommunicator(application, path, headers)
+        connected, _ = await self._socket.connect(timeout=5)
+        return bool(connected)
+
+    async def hello(self, after: str) -> None:
+        self.seq = after
+        await self._socket.send_to(text_data=orjson.dumps({"type": "hello", "after": after}).decode())
+
+    async def send(self, text: str) -> None:
+        await self._socket.send_to(text_data=text)
+
+    async def frame(self, within: float = 3) -> dict[str, Any]:
+        """Return the next frame that is about the thread."""
+        while True:
+            frame: dict[str, Any] = orjson.loads(await self._socket.receive_from(timeout=within))
+            if "seq" in frame or "type" in frame:
+                self.seq = frame.get("seq", self.seq)
+                return frame
+
+    async def frames_until(self, wanted: str) -> str:
+        """Return what came until `wanted` was in it."""
+        come = ""
+        while wanted not in come:
+            come += (await self.frame())["content"]
+        return come
+
+    async def close_code(self) -> int:
+        while True:
+            output = await self._socket.receive_output(timeout=3)
+            if output["type"] == "websocket.close":
+                return int(output["code"])
+
+    async def is_quiet(self) -> bool:
+        return bool(await self._socket.receive_nothing(timeout=0.2))
+
+    async def close(self) -> None:
+        await self._socket.disconnect()
+
+
+async def db(work: Any, *args: Any, **kwargs: Any) -> Any:
+    return await database_sync_to_async(work)(*args, **kwargs)
+
+
+@pytest.fixture
+def goal() -> Goal:
+    return GoalFactory()
+
+
+@pytest.fixture
+def run(goal: Goal) -> AgentRun:
+    """At work on a message of its user."""
+    run = AgentRunFactory(thread=goal.thread, status=RunStatus.RUNNING)
+    ThreadMessageFactory(thread=goal.thread, run=run, content="Count, please")
+    return run
+
+
+def answer(run: AgentRun, text: str, user: User) -> ThreadMessage:
+    """Commit and announce the run's answer and its end."""
+    message: ThreadMessage = ThreadMessageFactory(thread=run.thread, run=run, source=Source.AGENT, content=text)
+    announce_message(message, user.pk)
+    AgentRun.objects.filter(pk=run.pk).update(status=RunStatus.SUCCEEDED)
+    assert flush(5)
+    finish(run.thread_id, run=run.pk, user=user.pk)
+    return message
+
+
+async def test_the_owner_sees_the_answer_being_written_and_then_the_answer(goal: Goal, run: AgentRun) -> None:
+    page = Page(goal.user, goal.thread_id)
+    assert await page.open()
+    await page.hello(await off_loop(tip, goal.thread_id))
+    await off_loop(say, goal.thread_id, "One **two**", run=run.pk)
+    come = await page.frames_until("two")
+    assert f'hx-target="#say-{run.pk}"' in come
+    assert '<strong>two<span class="caret"></span></strong>' in come
+    await db(answer, run, "One **two** three", goal.user)
+    come = await page.frames_until("three")
+    assert "outerMorph" in come
+    assert 'class="chip"' not in (await page.frames_until('id="bar"'))
+    await page.close()
+
+
+async def test_frames_are_partials_with_a_growing_seq_and_no_bare_html(goal: Goal, run: AgentRun) -> None:
+    page = Page(goal.user, goal.thread_id)
+    await page.open()
+    await page.hello(await off_loop(tip, goal.thread_id))
+    seqs = [page.seq]
+    for number in range(3):
+        await off_loop(say, goal.thread_id, token(number), run=run.pk)
+        frame = await page.frame()
+        assert set(frame) <= {"seq", "content", "swap", "say"}
+        assert frame["swap"] == "none"
+        assert frame["content"].startswith("<hx-partial ")
+        seqs.append(frame["seq"])
+    assert seqs == sorted(set(seqs), key=order)
+    await page.close()
+
+
+async def test_a_finished_block_is_sent_once(goal: Goal, run: AgentRun) -> None:
+    page = Page(goal.user, goal.thread_id)
+    await page.open()
+    await page.hello(await off_loop(tip, goal.thread_id))
+    await off_loop(say, goal.thread_id, "Begin", run=run.pk)
+    await page.frame()
+    await off_loop(say, goal.thread_id, "ning\n\nSecond\n\nThird", run=run.pk)
+    frame = await page.frame()
+    assert frame["content"].count("Beginning") == 1
+    await off_loop(say, goal.thread_id, " grows", run=run.pk)
+    frame = await page.frame()
+    assert "Third grows" in frame["content"]
+    assert "Beginning" not in frame["content"]
+    await page.close()
+
+
+async def test_REN_03_after_two_losses_the_text_is_whole_and_the_working_state_ends(goal: Goal, run: AgentRun) -> None:
+    page = Page(goal.user, goal.thread_id)
+    await page.open()
+    await page.hello(await off_loop(tip, goal.thread_id))
+    await off_loop(say, goal.thread_id, *(token(number) for number in range(1, 51)), run=run.pk)
+    await page.frames_until("t050")
+    await page.close()
+    await off_loop(say, goal.thread_id, *(token(number) for number in range(51, 91)), run=run.pk)
+    await page.open()
+    await page.hello(page.seq)
+    come = await page.frames_until("t090")
+    assert tokens(1, 90).strip() in come
+    await page.close()
+    await page.open()
+    await page.hello(page.seq)
+    await off_loop(say, goal.thread_id, *(token(number) for number in range(91, 201)), run=run.pk)
+    assert tokens(1, 200).strip() in await page.frames_until("t200")
+    await page.close()
+    await db(answer, run, tokens(1, 200), goal.user)
+    await page.open()
+    await page.hello(page.seq)
+    come = await page.frames_until("t200")
+    assert come.split("</hx-partial>")[1].count("t100") == 2, "once as text, once to copy"
+    assert "data-stop" not in come
+    assert "aria-busy" not in come
+    await page.close()
+
+
+async def test_REN_03_a_place_that_is_gone_draws_everything_anew(goal: Goal, run: AgentRun) -> None:
+    cursor = await off_loop(tip, goal.thread_id)
+    await off_loop(say, goal.thread_id, *(token(number) for number in range(1, 51)), run=run.pk)
+    await off_loop(redis_client().xtrim, stream_key(goal.thread_id), maxlen=20, approximate=False)
+    page = Page(goal.user, goal.thread_id)
+    await page.open()
+    await page.hello(cursor)
+    frame = await page.frame()
+    assert 'hx-target="#turns"' in frame["content"]
+    assert tokens(1, 50).strip() in frame["content"]
+    assert frame["seq"] == await off_loop(tip, goal.thread_id)
+    await page.close()
+
+
+async def test_REN_03_a_page_ahead_of_the_stream_loads_itself_again(goal: Goal) -> None:
+    page = Page(goal.user, goal.thread_id)
+    await page.open()
+    await page.hello("99999999999999-0")
+    assert (await page.frame())["type"] == "reload"
+    await page.close()
+
+
+async def test_REN_04_d_a_burst_arrives_whole_in_few_frames(goal: Goal, run: AgentRun) -> None:
+    page = Page(goal.user, goal.thread_id)
+    await page.open()
+    await page.hello(await off_loop(tip, goal.thread_id))
+    for start in range(1, 2001, 100):
+        await off_loop(say, goal.thread_id, *(f"t{number:04d} " for number in range(start, start + 100)), run=run.pk)
+    text = "".join(f"t{number:04d} " for number in range(1, 2001)).strip()
+    count = 0
+    come = ""
+    while text not in come:
+        come = (await page.frame())["content"]
+        count += 1
+    assert count < 60
+    await page.close()
+
+
+async def test_two_tabs_get_the_same(goal: Goal, run: AgentRun) -> None:
+    first, second = Page(goal.user, goal.thread_id), Page(goal.user, goal.thread_id)
+    for page in (first, second):
+        await page.open()
+        await page.hello(await off_loop(tip, goal.thread_id))
+    await asyncio.sleep(0.1)
+    action = await db(AgentActionFactory, run=run, status="started")
+    cell = await db(
+        ThreadMessageFactory, thread=run.thread, run=run, source="agent", message_type="tool", content="",
+        metadata={"action": str(action.pk)},
+    )  # fmt: skip
+    started = ToolStart(run=run.pk, message=cell.pk, action=action.pk, tool="create_note", arguments={})
+    await off_loop(tell, goal.thread_id, started, goal.user.pk)
+    contents = [await page.frames_until("Creating") for page in (first, second)]
+    assert contents[0] == contents[1]
+    assert f"step-{cell.pk}" in contents[0]
+    for page in (first, second):
+        await page.close()
+
+
+async def test_people_cannot_open_the_threads_of_others(goal: Goal) -> None:
+    stranger = await db(UserFactory)
+    page = Page(stranger, goal.thread_id)
+    await page.open()
+    assert await page.close_code() == 4404
+    unknown = Page(stranger, nobody())
+    await unknown.open()
+    assert await unknown.close_code() == 4404
+
+
+async def test_one_who_is_signed_out_is_told_to_sign_in(goal: Goal) -> None:
+    page = Page(None, goal.thread_id)
+    await page.open()
+    assert await page.close_code() == 4401
+
+
+@pytest.mark.parametrize("origin", ["http://evil.example", "null", "https://localhost", "http://localhost:81", ""])
+async def test_pages_of_others_cannot_open_a_socket_even_with_the_cookie(goal: Goal, origin: str) -> None:
+    assert not await Page(goal.user, goal.thread_id, origin).open()
+
+
+async def test_notes_of_one_user_do_not_reach_another(goal: Goal, run: AgentRun) -> None:
+    stranger = await db(GoalFactory)
+    page = Page(stranger.user, stranger.thread_id)
+    await page.open()
+    await page.hello(await off_loop(tip, stranger.thread_id))
+    await asyncio.sleep(0.1)
+    await off_loop(say, goal.thread_id, "secret", run=run.pk, user=goal.user.pk)
+    await off_loop(finish, goal.thread_id, run=run.pk, user=goal.user.pk)
+    assert await page.is_quiet()
+    await page.close()
+
+
+async def test_signing_out_closes_the_open_pages(goal: Goal) -> None:
+    page = Page(goal.user, goal.thread_id)
+    await page.open()
+    await asyncio.sleep(0.1)
+    await off_loop(notify, goal.user.pk, "signed_out")
+    assert await page.is_quiet(), "another device signed out, this session still holds"
+    await db(page.client.logout)
+    await off_loop(notify, goal.user.pk, "signed_out")
+    assert await page.close_code() == 4401
+
+
+async def test_a_change_of_password_closes_the_open_pages_within_a_minute(
+    goal: Goal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(consumers, "SESSION_SECONDS", 0.05)
+    page = Page(goal.user, None)
+    await page.open()
+    goal.user.set_password(PASSWORD + "!")
+    await db(goal.user.save)
+    assert await page.close_code() == 4401
+
+
+@pytest.mark.parametrize(
+    "text", ["[]", "{", '{"type":"hello"}', '{"type":"hello","after":1}', '{"type":"run","after":""}', "x" * 10_000]
+)
+async def test_anything_but_a_hello_closes_the_socket(goal: Goal, text: str) -> None:
+    page = Page(goal.user, goal.thread_id)
+    await page.open()
+    await page.send(text)
+    assert await page.close_code() == 4400
+
+
+async def test_too_many_hellos_close_the_socket(goal: Goal) -> None:
+    page = Page(goal.user, goal.thread_id)
+    await page.open()
+    for _ in range(consumers.HELLOS_A_MINUTE + 1):
+        await page.hello("")
+    assert await page.close_code() == 4400
