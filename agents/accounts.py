@@ -6,6 +6,7 @@ from django.contrib.auth.models import User
 from django.http import HttpRequest
 
 from agents import services, tokens
+from agents.live.stream import notify
 
 
 class AccountAdapter(DefaultAccountAdapter):
@@ -21,6 +22,14 @@ class AccountAdapter(DefaultAccountAdapter):
         return saved
 
     def set_password(self, user: User, password: str) -> None:
-        """Every new password (changed or reset) ends the tokens of all devices."""
+        """Every new password (changed or reset) ends the tokens of all devices and the pages of all other sessions."""
         super().set_password(user, password)
         tokens.revoke_all(user)
+        notify(user.pk, "signed_out")
+
+    def logout(self, request: HttpRequest) -> None:
+        """The other tabs of this session learn of it at once."""
+        user_id = request.user.pk
+        super().logout(request)
+        if user_id is not None:
+            notify(user_id, "signed_out")

@@ -5,6 +5,7 @@ from datetime import timedelta
 from django.contrib import admin, messages
 from django.contrib.admin.forms import AdminPasswordChangeForm
 from django.contrib.auth.admin import UserAdmin
+from django.contrib.auth.forms import AdminPasswordChangeForm as UserPasswordForm
 from django.contrib.auth.models import User
 from django.db.models import QuerySet
 from django.http import HttpRequest
@@ -23,21 +24,29 @@ admin.site.register(ModelCall, ModelCallAdmin)
 admin.site.unregister(User)
 
 
-class NewPassword(AdminPasswordChangeForm):
-    """A new password ends what was signed in with the old one: browsers by Django, devices here."""
+class EndsTokens:
+    """Mixin for password forms: a new password ends what was signed in before; browsers by Django, devices here."""
 
     def save(self, commit: bool = True) -> User:
-        user: User = super().save(commit)
+        user: User = super().save(commit)  # type: ignore[misc]
         tokens.revoke_all(user)
         return user
 
 
-admin.site.password_change_form = NewPassword
+class OwnPassword(EndsTokens, AdminPasswordChangeForm):
+    pass
+
+
+class SetPassword(EndsTokens, UserPasswordForm):  # type: ignore[type-arg]
+    pass
+
+
+admin.site.password_change_form = OwnPassword
 
 
 @admin.register(User)
-class PersonAdmin(UserAdmin):
-    change_password_form = NewPassword
+class PersonAdmin(UserAdmin[User]):
+    change_password_form = SetPassword
 
 
 @admin.register(AgentRun)
@@ -53,7 +62,6 @@ class AgentRunAdmin(ReadOnlyAdmin[AgentRun]):
         *("fence", "lease_until", "due_at", "recoveries", "created_at", "started_at", "finished_at", "duration"),
         "elsewhere",
     ]
-    readonly_fields = fields
 
     @admin.display(ordering="thread__user__email")
     def user(self, run: AgentRun) -> User:

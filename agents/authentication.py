@@ -29,7 +29,7 @@ class DeviceAuthentication(BaseAuthentication):
         return 'Bearer realm="waymark"'
 
 
-class DeviceScheme(OpenApiAuthenticationExtension):
+class DeviceScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
     target_class = DeviceAuthentication
     name = "device"
 

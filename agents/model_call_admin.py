@@ -41,7 +41,7 @@ class ModelCallAdmin(ReadOnlyAdmin[ModelCall]):
         return response
 
 
-def by_day_and_model(calls: QuerySet[ModelCall]) -> QuerySet[ModelCall, dict[str, Any]]:
+def by_day_and_model(calls: QuerySet[ModelCall]) -> QuerySet[ModelCall, Any]:
     """Sum the calls of the last days. `cost` is the known part; `unpriced` says how many calls it leaves out."""
     recent = calls.filter(created_at__gte=timezone.now() - timedelta(days=DAYS)).order_by()
     finished = Q(status=CallStatus.DONE)

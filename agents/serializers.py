@@ -62,7 +62,7 @@ class NothingBody(Strict):
 
 class MessageShape(serializers.Serializer[ThreadMessage]):
     id = serializers.UUIDField()
-    source = serializers.ChoiceField(Source.choices)
+    source = serializers.ChoiceField(Source.choices)  # type: ignore[assignment]
     message_type = serializers.ChoiceField(MessageType.choices)
     content = serializers.CharField()
     metadata = serializers.DictField(help_text="action, interim, retryable, failed_permanently, reason")

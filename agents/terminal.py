@@ -1,11 +1,12 @@
 """A conversation in a terminal: what a run says and does, as it happens."""
 
 import itertools
+import time
 from collections.abc import Iterator
-from typing import Protocol
 from uuid import UUID
 
 import redis
+from django.core.management.base import OutputWrapper
 
 from agents.live.events import EVENT, AnyEvent, Failed, MessagePosted, RunChanged, Think, ToolComplete, ToolStart
 from agents.live.keys import kind_of, stream_key
@@ -15,11 +16,6 @@ from agents.services import send_message
 from memory.models import LIVE, AgentRun, Source, Thread, ThreadMessage
 
 BLOCK_MS = 1000
-
-
-class Output(Protocol):
-    def write(self, text: str, /) -> object: ...
-    def flush(self) -> None: ...
 
 
 class Conversation:
@@ -39,6 +35,7 @@ class Conversation:
         self._cursor = tip(self.thread.pk)
         self._seen = set(ThreadMessage.objects.filter(thread=self.thread).values_list("pk", flat=True))
         accepted = send_message(self.thread, text)
+        assert accepted.run_id is not None
         self._seen.add(accepted.message.pk)
         return AgentRun.objects.select_related("thread").get(pk=accepted.run_id)
 
@@ -52,13 +49,7 @@ class Conversation:
 
     def _live(self) -> Iterator[AnyEvent]:
         """Yield what the stream brings, until it is silent for a moment or has a gap."""
-        while self._cursor:
-            try:
-                answer = redis_client().xread({stream_key(self.thread.pk): self._cursor}, block=BLOCK_MS)
-            except redis.RedisError:
-                return
-            if not answer:
-                return
+        while answer := self._arrived():
             for event_id, fields in _entries(answer):
                 self._cursor = event_id.decode()
                 if kind_of(fields[b"d"]) in ("reset", "open"):
@@ -66,6 +57,16 @@ class Conversation:
                 event = EVENT.validate_json(fields[b"d"])
                 if not isinstance(event, MessagePosted) or self._is_new(event):
                     yield event
+
+    def _arrived(self) -> object:
+        """Wait a moment for events. Without Redis only the moment passes."""
+        try:
+            if self._cursor:
+                return redis_client().xread({stream_key(self.thread.pk): self._cursor}, block=BLOCK_MS)
+        except redis.RedisError:
+            self._cursor = ""
+        time.sleep(BLOCK_MS / 1000)
+        return None
 
     def _missed(self, run: AgentRun) -> Iterator[AnyEvent]:
         """Yield from the database what did not come over the stream, and the run's end if it has come."""
@@ -86,7 +87,7 @@ class Conversation:
 class Screen:
     """Writes events as lines; text as it comes."""
 
-    def __init__(self, out: Output) -> None:
+    def __init__(self, out: OutputWrapper) -> None:
         self._out = out
         self._text = ""
 
@@ -122,7 +123,7 @@ class Screen:
         self._text = ""
 
     def _write(self, text: str) -> None:
-        self._out.write(text)
+        self._out.write(text, ending="")
         self._out.flush()
 
 

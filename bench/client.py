@@ -27,7 +27,7 @@ class Turn:
 
     async def open(self) -> None:
         self._viewer = Viewer(f"goals/{self._goal}/events", self._api.token, self._heard)
-        await self._api.connect(lambda: self._viewer)
+        await self._api.connect(self._viewer)
         await asyncio.wait_for(self._viewer.open, PATIENCE_SECONDS)
 
     async def run(self) -> None:

@@ -25,13 +25,14 @@ def main(arguments: Sequence[str]) -> int:
     scenarios = [each for each in SCENARIOS if not options.only or each.name in options.only]
     if options.quick:
         scenarios = [tiny(each) for each in scenarios]
+    warm_up = tiny(WARM_UP) if options.quick else WARM_UP
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory())) if options.profile else None
         with started(folder) as system:
-            outcomes = _measure_all(system, scenarios, options.quick)
+            outcomes = _measure_all(system, (warm_up, *scenarios))[1:]
         print(report.table(outcomes), report.parts(outcomes), sep="\n\n")
         if folder:
-            print(hotspots.summary(folder, sum(each.turns * each.rounds for each in scenarios)))
+            print(hotspots.summary(folder, sum(each.turns * each.rounds for each in (warm_up, *scenarios))))
     if options.json:
         options.json.write_bytes(orjson.dumps(report.document(outcomes), option=orjson.OPT_INDENT_2))
     return _complain(outcomes)
@@ -51,13 +52,12 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def _measure_all(system: System, scenarios: Sequence[Scenario], quick: bool) -> list[Outcome]:
-    warm_up = tiny(WARM_UP) if quick else WARM_UP
+def _measure_all(system: System, scenarios: Sequence[Scenario]) -> list[Outcome]:
     outcomes = []
-    for scenario in (warm_up, *scenarios):
+    for scenario in scenarios:
         print(f"{scenario.name} (load {os.getloadavg()[0]:.1f}) …", file=sys.stderr, flush=True)
         outcomes.append(measure(system, scenario))
-    return outcomes[1:]
+    return outcomes
 
 
 def _complain(outcomes: Sequence[Outcome]) -> int:

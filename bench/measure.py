@@ -62,7 +62,8 @@ def _waymark(system: System, scenario: Scenario, side: Side) -> None:
     tokens = system.prompt_tokens()
     before = {name: cpu_ms([pid]) for name, pid in system.parts.items()}
     pids = list(system.parts.values())
-    figures = _watched(system, scenario, side, lambda: cpu_ms(pids), pids, _ask_waymark)
+    with system.profiled():
+        figures = _watched(system, scenario, side, lambda: cpu_ms(pids), pids, _ask_waymark)
     figures |= {f"cpu_{name}": (cpu_ms([pid]) - before[name]) / scenario.turns for name, pid in system.parts.items()}
     time.sleep(0.2)  # the last runs are settled after their answer was seen
     figures["prompt_tokens"] = (system.prompt_tokens() - tokens) / scenario.turns

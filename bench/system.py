@@ -16,6 +16,7 @@ import psycopg
 
 from bench.batch import Driver
 from bench.processes import children
+from bench.sampler import NOW
 from config.embedded import embedded_servers
 from config.embedded.process import tail
 
@@ -34,6 +35,16 @@ class System:
     parts: dict[str, int]
     postgres: int
     database_url: str
+    profile: Path | None
+
+    @contextmanager
+    def profiled(self) -> Iterator[None]:
+        """Let the samplers count while the block runs."""
+        if self.profile:
+            (self.profile / NOW).touch()
+        yield
+        if self.profile:
+            (self.profile / NOW).unlink()
 
     def prompt_tokens(self) -> int:
         """What Waymark's runs have sent to the model so far."""
@@ -61,7 +72,7 @@ def started(profile: Path | None) -> Iterator[System]:
         client = stack.enter_context(Driver("bench.client", environment | {"WAYMARK_ADDRESS": ready["address"]}))
         client.ask("sign_in", OWNER, environment["WAYMARK_OWNER_PASSWORD"])
         parts = ready["pids"] | {"valkey": valkey}
-        yield System(model, limit, client, parts, postgres, servers.database_url)
+        yield System(model, limit, client, parts, postgres, servers.database_url, profile)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import orjson
 
-PATIENCE_SECONDS = 120
+PATIENCE_SECONDS = 60
 
 
 class Caller(asyncio.Protocol):

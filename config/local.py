@@ -6,14 +6,14 @@ Both are kept in the data directory, so that every `manage.py` command beside a 
 import base64
 import os
 import secrets
-from collections.abc import MutableMapping
+from collections.abc import Callable, MutableMapping
 from pathlib import Path
 
 import environ
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 # Environment variable → file in the data directory. A Fernet key is 32 random bytes in URL-safe base64.
-KEYS = {
+KEYS: dict[str, tuple[str, Callable[[], str]]] = {
     "WAYMARK_SECRET_KEY": ("secret_key", lambda: secrets.token_urlsafe(50)),
     "WAYMARK_FIELD_KEYS": ("field_keys", lambda: base64.urlsafe_b64encode(secrets.token_bytes(32)).decode()),
 }

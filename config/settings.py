@@ -109,7 +109,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 REDIS_URL = env.str("REDIS_URL", default="redis://localhost:6379/0")
 REDIS_PREFIX = env.str("WAYMARK_REDIS_PREFIX", default="waymark:")
 RQ_QUEUES = {"default": {"URL": REDIS_URL, "DEFAULT_TIMEOUT": 3600, "REDIS_CLIENT_KWARGS": {"max_connections": 50}}}
-RQ_SHOW_ADMIN_LINK = True
+RQ_SHOW_ADMIN_LINK = False  # their pages are at /admin/django-rq/ (config.rq_urls)
 
 # -- People -----------------------------------------------------------------------------------------------------------
 AUTHENTICATION_BACKENDS = [
@@ -181,6 +181,7 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "SCHEMA_PATH_PREFIX": "/api/v1",
+    "PATH_CONVERTER_OVERRIDES": {"id": {"type": "string", "format": "uuid"}},
 }
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2_000_000
 

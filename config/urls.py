@@ -11,7 +11,7 @@ urlpatterns = [
     path("readyz", readyz),
     path("setup/<str:token>/", setup, name="setup"),
     path("accounts/", include("allauth.urls")),
-    path("admin/django-rq/", include("django_rq.urls")),
+    path("admin/django-rq/", include("config.rq_urls")),
     path("admin/", admin.site.urls),
     path("api/v1/", include("config.api_urls")),
     path("", include("agents.urls")),

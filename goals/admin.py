@@ -17,7 +17,6 @@ class GoalAdmin(ReadOnlyAdmin[Goal]):
         *("title", "description", "user", "state", "thread", "blaze", "model_connection", "switched_off"),
         *("created_at", "archived_at"),
     ]
-    readonly_fields = fields
 
     @admin.display(description="status")
     def state(self, goal: Goal) -> str:

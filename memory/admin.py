@@ -27,7 +27,6 @@ class ThreadAdmin(ReadOnlyAdmin[Thread]):
     search_fields = ["id", "user__email"]
     ordering = ["-id"]
     fields = ["user", "kind", "created_at", "pending", "runtime", "elsewhere", "transcript"]
-    readonly_fields = fields
 
     @admin.display(boolean=True, description="orchestrator running")
     def working(self, thread: Thread) -> bool:
@@ -82,7 +81,8 @@ def heartbeat_age(run: AgentRun) -> float | None:
     if run.lease_until is None:
         return None
     left = (run.lease_until - timezone.now()).total_seconds()
-    return max(0.0, settings.WAYMARK_LEASE_SECONDS - left)
+    since: float = settings.WAYMARK_LEASE_SECONDS - left
+    return max(0.0, since)
 
 
 @admin.register(Note)
@@ -92,4 +92,3 @@ class NoteAdmin(ReadOnlyAdmin[Note]):
     list_select_related = ["user", "thread"]
     search_fields = ["title", "user__email"]
     fields = ["title", "body", "author", "user", "thread", "created_at", "updated_at"]
-    readonly_fields = fields

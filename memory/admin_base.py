@@ -40,7 +40,7 @@ class ReadOnlyAdmin[M: Model](admin.ModelAdmin[M]):
 def record(request: HttpRequest, objects: Iterable[Model], message: str) -> None:
     """Write down that a member of staff did or saw something; the history of each object shows it."""
     assert request.user.pk is not None
-    LogEntry.objects.log_actions(request.user.pk, objects, CHANGE, message)  # type: ignore[arg-type]
+    LogEntry.objects.log_actions(request.user.pk, objects, CHANGE, message)
 
 
 def pretty(value: object) -> SafeString:

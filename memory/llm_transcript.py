@@ -35,9 +35,10 @@ class Row:
 
 def render(thread: Thread) -> SafeString:
     """Show the last entries of the history; how many came before is said."""
-    entries = list(HistoryEntry.objects.filter(thread=thread).order_by("-seq")[:SHOWN])
+    history = HistoryEntry.objects.filter(thread=thread)
+    entries = list(history.order_by("-seq")[:SHOWN])
     rows = [Row(e.seq, e.role, e.run_id, e.created_at, tuple(map(part, e.blocks))) for e in reversed(entries)]
-    hidden = rows[0].seq - 1 if len(entries) == SHOWN else 0
+    hidden = history.count() - len(entries)
     return render_to_string("admin/llm_transcript.html", {"rows": rows, "hidden": hidden, "thread": thread})
 
 

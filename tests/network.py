@@ -28,8 +28,8 @@ def block() -> None:
             raise NetworkBlocked(f"tests may not look up {host!r}")
         return look_up(host, *args, **options)
 
-    socket.socket.connect = guarded_connect  # type: ignore[method-assign]
-    socket.socket.connect_ex = guarded_connect_ex  # type: ignore[method-assign]
+    socket.socket.connect = guarded_connect  # type: ignore[method-assign, assignment]
+    socket.socket.connect_ex = guarded_connect_ex  # type: ignore[method-assign, assignment]
     socket.getaddrinfo = guarded_look_up
 
 

@@ -9,9 +9,12 @@ import atexit
 import os
 import re
 import shutil
+import sys
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
+
+from django.core.management import execute_from_command_line
 
 from config.embedded import embedded_servers
 
@@ -56,3 +59,8 @@ def _start_servers() -> None:
     servers = cleanup.enter_context(embedded_servers(directory, durable=False))
     os.environ.setdefault("DATABASE_URL", servers.database_url)
     os.environ.setdefault("REDIS_URL", servers.redis_url)
+
+
+if __name__ == "__main__":  # python -m tests.servers COMMAND…: a manage.py command on such servers
+    start()
+    execute_from_command_line(["manage.py", *sys.argv[1:]])

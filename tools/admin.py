@@ -18,7 +18,6 @@ class AgentActionAdmin(ReadOnlyAdmin[AgentAction]):
         *("user", "run", "thread", "step", "position", "call_id", "tool", "effect", "risk", "reversal", "status"),
         *("given", "summary", "output", "error", "undo_record", "fence", "created_at", "started_at", "finished_at"),
     ]
-    readonly_fields = fields
 
     @admin.display(description="arguments")
     def given(self, action: AgentAction) -> SafeString:

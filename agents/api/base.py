@@ -11,8 +11,6 @@ from django.contrib.auth.models import User
 from django.core.exceptions import ImproperlyConfigured
 from django.urls import URLPattern, URLResolver
 from django.urls.converters import UUIDConverter, register_converter
-from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import extend_schema_field
 from rest_framework.exceptions import NotFound, ParseError
 from rest_framework.parsers import BaseParser
 from rest_framework.renderers import BaseRenderer
@@ -30,7 +28,6 @@ class Access(StrEnum):
     OWN = "own"  # a signed-in user's own objects; anybody else's do not exist
 
 
-@extend_schema_field(OpenApiTypes.UUID)
 class AnyCaseUUID(UUIDConverter):
     """Some platforms write UUIDs in capitals."""
 
@@ -46,7 +43,7 @@ class Body(BaseParser):
     media_type = "application/json"
 
     def parse(self, stream: Any, media_type: str | None = None, parser_context: Any = None) -> Any:
-        limit = cast(int, settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
+        limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
         body: bytes = stream.read(limit + 1)
         if len(body) > limit:
             raise TooLarge(f"The request may have {limit:,} bytes at most.")

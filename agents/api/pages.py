@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.core.exceptions import ValidationError as BadValue
-from django.db.models import Model, Q, QuerySet
+from django.db.models import Field, Model, Q, QuerySet
 from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -53,9 +53,15 @@ class Order:
             raise ValueError("not a key of this list")
         try:
             pairs = zip(self.fields, values, strict=True)
-            return [model._meta.get_field(name).to_python(value) for name, value in pairs]
+            return [_column(model, name).to_python(value) for name, value in pairs]
         except (BadValue, OverflowError) as problem:
             raise ValueError("not a key of this list") from problem
+
+
+def _column(model: type[Model], name: str) -> Field[Any, Any]:
+    column = model._meta.get_field(name)
+    assert isinstance(column, Field)
+    return column
 
 
 NEWEST_FIRST = Order(("id",), descending=True)  # ids are time-ordered

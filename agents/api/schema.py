@@ -33,33 +33,36 @@ def documented(
     query: Sequence[OpenApiParameter] = (),
     public: bool = False,
     examples: Sequence[OpenApiExample] = (),
+    name: str | None = None,
 ) -> Callable[[Decorated], Decorated]:
     """Describe one method of a route: what it takes, what it answers, and how it says no.
 
     Args:
         answers: shape by status; None for an answer without a body.
         errors: the statuses it refuses with, all in ErrorShape.
+        name: of the operation, where the one that follows from the address is taken.
     """
     return extend_schema(
+        operation_id=name,
         summary=summary,
         request=body,
         responses={**answers, **dict.fromkeys(errors, ErrorShape)},
         parameters=list(query),
         examples=[*examples, *(_error_example(status) for status in errors)],
-        **({"auth": []} if public else {}),
+        auth=[] if public else None,
     )
 
 
 def listed(
-    name: str, shape: Shape, summary: str, query: Sequence[OpenApiParameter] = ()
+    paged: str, shape: Shape, summary: str, query: Sequence[OpenApiParameter] = (), name: str | None = None
 ) -> Callable[[Decorated], Decorated]:
-    """Describe a GET that answers pages of `shape`. `name` is the page's name in the schema."""
+    """Describe a GET that answers pages of `shape`. `paged` is what they are pages of, in the schema's words."""
     fields = {
         "results": shape(many=True),
         "next": serializers.CharField(allow_null=True, help_text="Relative address of the next page; null: the last"),
     }
-    paged = inline_serializer(f"{name}Page", fields)
-    return documented(summary, {200: paged}, query=[*query, *PAGING])  # type: ignore[dict-item]
+    shown = inline_serializer(f"{paged}Page", fields)
+    return documented(summary, {200: shown}, query=[*query, *PAGING], name=name)  # type: ignore[dict-item]
 
 
 def _error_example(status: int) -> OpenApiExample:

@@ -102,12 +102,12 @@ class Events(ThreadView):
     """A stream that stays open. The sync part decides who may read; the rest is async and holds no thread."""
 
     @classmethod
-    def as_view(cls, **initkwargs: Any) -> Callable[..., Any]:
+    def as_view(cls, **initkwargs: Any) -> Any:
         checked = _given_back(super().as_view(**initkwargs))
 
         @csrf_exempt
         async def view(request: HttpRequest, **kwargs: Any) -> HttpResponseBase:
-            answer = await sync_to_async(checked)(request, **kwargs)
+            answer: Response = await sync_to_async(checked)(request, **kwargs)
             if answer.status_code != 200:
                 return answer
             admitted: Admitted = answer.data

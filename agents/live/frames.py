@@ -1,6 +1,5 @@
 """What goes to a page: partials that put each piece in its place, wrapped for htmx's ws extension."""
 
-from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, Final
@@ -15,7 +14,7 @@ from agents.live.cells import say_live, tail_html, with_live
 from agents.live.screen import SUGGESTIONS, Screen
 from agents.live.snapshot import Partial
 
-PARTS: Final = ("bar", "queue", "panel")
+MORPH: Final = "outerMorph"
 
 
 def partial(target: str, swap: str, html: str) -> str:
@@ -25,13 +24,15 @@ def partial(target: str, swap: str, html: str) -> str:
 def upsert(turn_id: UUID, html: str, *, is_there: bool = False) -> str:
     """Put a turn in its place, or at the end when the page does not have it yet."""
     name = f"#turn-{turn_id}"
-    morph = partial(name, "outerMorph", html)
-    return morph if is_there else morph + partial(f"#turns:not(:has({name}))", "beforeend", html)
+    morph = partial(name, MORPH, html)
+    if is_there:
+        return morph
+    return partial("#empty", "delete", "") + morph + partial(f"#turns:not(:has({name}))", "beforeend", html)
 
 
 def partials(screen: Screen) -> str:
     """Return everything a screen holds, for a page in whatever state."""
-    return "".join(html for _, html in pieces(screen, screen.text))
+    return "".join(piece.put() for piece in pieces(screen, screen.text))
 
 
 def turns_html(screen: Screen) -> SafeString:
@@ -40,21 +41,23 @@ def turns_html(screen: Screen) -> SafeString:
     return render_to_string("agents/parts/turns.html", context)
 
 
-def pieces(screen: Screen, text: str, there: Collection[UUID] = ()) -> Iterator[tuple[str, str]]:
-    """Yield (name, partial) of each piece, the turns with `text` as what is on its way.
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Something on a page that has a place of its own. `turn` is the id of a turn; other pieces are always there."""
 
-    Args:
-        there: turns that the page has for certain.
-    """
-    if screen.drawn:
-        yield "empty", partial("#empty", "delete", "")
-    for drawn in screen.drawn:
-        html = with_live(drawn.html, screen.live, text)
-        yield f"turn {drawn.id}", upsert(drawn.id, html, is_there=drawn.id in there)
-    yield "bar", partial("#bar", "outerMorph", screen.bar)
-    yield "queue", partial("#queue", "outerMorph", screen.queue)
-    if screen.panel:
-        yield "panel", partial("#panel-body", "outerMorph", screen.panel)
+    target: str
+    html: str
+    turn: UUID | None = None
+
+    def put(self, *, is_there: bool = False) -> str:
+        return upsert(self.turn, self.html, is_there=is_there) if self.turn else partial(self.target, MORPH, self.html)
+
+
+def pieces(screen: Screen, text: str) -> list[Piece]:
+    """Return what is on a screen, with `text` as the text on its way."""
+    turns = [Piece(f"#turn-{drawn.id}", with_live(drawn.html, screen.live, text), drawn.id) for drawn in screen.drawn]
+    parts = [Piece("#bar", screen.bar), Piece("#queue", screen.queue)]
+    return [*turns, *parts, Piece("#panel-body", screen.panel)] if screen.panel else [*turns, *parts]
 
 
 def frame(seq: str, content: str, say: str = "") -> str:
@@ -72,40 +75,43 @@ class Sent:
     """What one page has, as far as this socket told it. Pieces that look the same are not sent again."""
 
     _looks: dict[str, bytes] = field(default_factory=dict)
-    _there: set[UUID] = field(default_factory=set)
+    _turns: set[UUID] = field(default_factory=set)
     _writing: UUID | None = None
     _blocks: int = 0
 
     def news(self, screen: Screen, text: str) -> str:
-        """Return the partials that differ from what was sent. The slot for text on its way counts as it is now."""
+        """Return the partials that differ from what was sent, with `text` as the text on its way."""
         self._writing = None
-        news = [html for name, html in pieces(screen, text, self._there) if self._differs(name, html)]
-        self._there.update(drawn.id for drawn in screen.drawn)
-        return "".join(news)
+        changed = [piece for piece in pieces(screen, text) if self._differs(piece)]
+        news = "".join(piece.put(is_there=piece.turn in self._turns) for piece in changed)
+        self._turns.update(drawn.id for drawn in screen.drawn)
+        return news
 
     def everything(self, screen: Screen) -> str:
         """Return partials that bring any page to what a reload would show."""
         self._looks.clear()
         self._writing = None
-        self._there = {drawn.id for drawn in screen.drawn}
-        all_pieces = pieces(screen, screen.text, self._there)
-        rest = [html for name, html in all_pieces if self._differs(name, html) and name in PARTS]
-        return partial("#turns", "innerMorph", turns_html(screen)) + "".join(rest)
+        self._turns = {drawn.id for drawn in screen.drawn}
+        shown = [piece for piece in pieces(screen, screen.text) if self._differs(piece)]
+        parts = "".join(piece.put() for piece in shown if piece.turn is None)
+        return partial("#turns", "innerMorph", turns_html(screen)) + parts
 
     def writing(self, now: Partial) -> str:
         """Return partials that bring the live answer up to date: finished blocks once, the last one each time."""
         known = self._blocks if self._writing == now.run else None
         blocks, tail = markdown.render_stream(now.text)
         self._writing, self._blocks = now.run, len(blocks)
+        for turn in self._turns:
+            self._looks.pop(f"#turn-{turn}", None)  # one of them is about to look different
         if known is None:
-            return partial(f"#say-{now.run}", "outerMorph", say_live(now))
+            return partial(f"#say-{now.run}", MORPH, say_live(now))
         target = f"#tail-{now.run}"
         finished = "".join(blocks[known:])
         ahead = partial(target, "beforebegin", finished) if finished else ""
         return ahead + partial(target, "innerMorph", tail_html(tail))
 
-    def _differs(self, name: str, html: str) -> bool:
-        look = blake2b(html.encode(), digest_size=16).digest()
-        differs = self._looks.get(name) != look
-        self._looks[name] = look
+    def _differs(self, piece: Piece) -> bool:
+        look = blake2b(piece.html.encode(), digest_size=16).digest()
+        differs = self._looks.get(piece.target) != look
+        self._looks[piece.target] = look
         return differs

@@ -33,7 +33,7 @@ class GoalView(ApiView):
 
 
 class Goals(GoalView):
-    @listed("Goal", GoalShape, "List your goals, newest first")
+    @listed("Goal", GoalShape, "List your goals, newest first", name="goals_list")
     def get(self, request: Request) -> Response:
         return page(request, self.goals(), NEWEST_FIRST, goal_json)
 

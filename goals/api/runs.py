@@ -37,11 +37,11 @@ class RunView(ApiView):
 
 
 class Runs(RunView):
-    @listed("Run", RunShape, "List the runs of your agents, newest first", query=FILTERS)
+    @listed("Run", RunShape, "List the runs of your agents, newest first", query=FILTERS, name="runs_list")
     def get(self, request: Request) -> Response:
         runs = self.runs()
         if goal := request.query_params.get("goal"):
-            runs = runs.filter(goal=_uuid("goal", goal))
+            runs = runs.filter(thread__goals_goal=_uuid("goal", goal))
         if status := request.query_params.get("status"):
             runs = runs.filter(status=_status(status))
         return page(request, runs, NEWEST_FIRST, shown)

@@ -2,17 +2,18 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
 from typing import Any, cast
 from uuid import UUID, uuid4
 
 import pytest
+from channels.db import database_sync_to_async as in_thread
 from django.contrib.auth.models import User
 from django.db import connection, connections
 from django.http import StreamingHttpResponse
 from django.test import AsyncClient, Client
 from pytest_django import DjangoAssertNumQueries
 
+from agents.api.threads import Admitted, _given_back
 from agents.engine import bell
 from agents.live.hub import hub
 from agents.models import DeviceToken
@@ -39,12 +40,12 @@ def rung(monkeypatch: pytest.MonkeyPatch) -> list[UUID]:
 
 @pytest.fixture
 def user() -> User:
-    return UserFactory()
+    return UserFactory.create()
 
 
 @pytest.fixture
 def goal(user: User) -> Goal:
-    return GoalFactory(user=user)
+    return GoalFactory.create(user=user)
 
 
 @pytest.fixture
@@ -153,7 +154,7 @@ class Frames:
     """Reads the frames of an event stream."""
 
     def __init__(self, response: StreamingHttpResponse) -> None:
-        self._chunks = cast(AsyncIterator[bytes], aiter(response))
+        self._chunks = aiter(response)
         self._waiting: list[dict[str, str]] = []
 
     async def next(self) -> dict[str, Any]:
@@ -168,18 +169,17 @@ class Frames:
 
 @pytest.mark.parametrize("place", ["goal", "agent"])
 async def test_events_follow_a_message(place: str, rung: list[UUID]) -> None:
-    from channels.db import database_sync_to_async as in_thread
-
-    user, goal, headers = await in_thread(_someone)()
+    _, goal, headers = await in_thread(_someone)()
     base = f"/api/v1/goals/{goal.pk}" if place == "goal" else "/api/v1/agent"
-    client = AsyncClient(headers=headers)
-    cursor = (await client.get(f"{base}/messages"))["Last-Event-ID"]
-    response = await client.get(f"{base}/events", headers={"Last-Event-ID": cursor})
-    assert isinstance(response, StreamingHttpResponse)
+    client = AsyncClient()
+    cursor = (await client.get(f"{base}/messages", headers=headers))["Last-Event-ID"]
+    response = await client.get(f"{base}/events", headers={**headers, "Last-Event-ID": cursor})
     assert response["Content-Type"].startswith("text/event-stream")
-    frames = Frames(response)
+    frames = Frames(cast(StreamingHttpResponse, response))
     assert (await frames.next())["event"] == "hello"
-    posted = await client.post(f"{base}/messages", {"content": "Hello"}, content_type="application/json")
+    posted = await client.post(
+        f"{base}/messages", {"content": "Hello"}, content_type="application/json", headers=headers
+    )
     frame = await frames.next()
     assert (frame["event"], frame["data"]["message"]) == ("message", posted.json()["message"]["id"])
     assert "id" in frame
@@ -192,22 +192,18 @@ def _someone() -> tuple[User, Goal, dict[str, str]]:
 
 
 async def test_the_stream_is_refused_like_any_other_route() -> None:
-    from channels.db import database_sync_to_async as in_thread
-
-    user, _, headers = await in_thread(_someone)()
+    _, _, headers = await in_thread(_someone)()
     _, others, _ = await in_thread(_someone)()
     path = f"/api/v1/goals/{others.pk}/events"
     unknown = await AsyncClient().get(path)
     assert (unknown.status_code, unknown.json()["error"]["code"]) == (401, "not_authenticated")
-    foreign = await AsyncClient(headers=headers).get(path)
+    foreign = await AsyncClient().get(path, headers=headers)
     assert (foreign.status_code, foreign.json()["error"]["code"]) == (404, "not_found")
-    posted = await AsyncClient(headers=headers).post("/api/v1/agent/events")
+    posted = await AsyncClient().post("/api/v1/agent/events", headers=headers)
     assert (posted.status_code, posted.json()["error"]["code"]) == (405, "method_not_allowed")
 
 
 def test_an_open_stream_learns_that_its_device_was_signed_out(user: User, goal: Goal) -> None:
-    from agents.api.threads import Admitted
-
     bearer(user)
     device = DeviceToken.objects.get(user=user)
     admitted = Admitted(goal.thread.pk, device.pk)
@@ -218,8 +214,6 @@ def test_an_open_stream_learns_that_its_device_was_signed_out(user: User, goal: 
 
 
 def test_an_open_stream_keeps_no_database_connection(api: Client, goal: Goal) -> None:
-    from agents.api.threads import _given_back
-
     connection.ensure_connection()
     _given_back(lambda request: None)(cast(Any, None))
     assert connections["default"].connection is None

@@ -185,7 +185,7 @@ def test_programs_in_a_closed_folder_are_copied_to_where_the_user_may_run_them(
         assert program.is_relative_to(folder / "system")
         assert can_reach(somebody, program)
         assert not program.stat().st_mode & 0o022
-    initdb = [postgres_programs(somebody) / "initdb", "--version"]
+    initdb = [str(postgres_programs(somebody) / "initdb"), "--version"]
     assert b"PostgreSQL" in subprocess.check_output(initdb, user=somebody.uid, group=somebody.gid, extra_groups=[])
 
 

@@ -1,4 +1,4 @@
-"""bin/install.py on a lock file without packages: what matters is when it makes the environment and when it does not."""
+"""bin/install.py on a lock file without packages: when it makes the environment, and when it leaves it alone."""
 
 import shutil
 import subprocess

@@ -113,6 +113,6 @@ def test_servers_named_by_the_environment_are_used_and_none_is_embedded(folder: 
 def _web_process(program: Program, address: str) -> psutil.Process:
     port = int(address.rsplit(":", 1)[1])
     for process in psutil.Process(program.process.pid).children():
-        if port in [entry.laddr.port for entry in process.net_connections(kind="inet") if entry.laddr]:
+        if port in [entry.laddr.port for entry in process.net_connections(kind="inet")]:
             return process
     raise AssertionError("no web process")

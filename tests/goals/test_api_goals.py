@@ -1,8 +1,12 @@
 """Goals and notes through the API."""
 
+from typing import Any
 from uuid import UUID
 
 import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from pytest_django import DjangoAssertNumQueries
 
 from goals.models import Goal
 from memory.models import Author, Note, Thread
@@ -13,24 +17,25 @@ GOALS = "/api/v1/goals"
 
 
 @pytest.fixture
-def user():
-    return UserFactory()
+def user() -> User:
+    return UserFactory.create()
 
 
 @pytest.fixture
-def api(client, user):
+def api(client: Client, user: User) -> Client:
     """A client with the user's token that speaks JSON."""
     client.defaults["HTTP_AUTHORIZATION"] = bearer(user)["Authorization"]
     return client
 
 
-def send(method, path, body):
+def send(method: Any, path: str, body: Any) -> Any:
     return method(path, body, content_type="application/json")
 
 
-def every(api, path):
+def every(api: Client, path: str | None) -> Any:
     """All results of a list, and how many there were on each page."""
-    results, sizes = [], []
+    results: list[dict[str, Any]] = []
+    sizes: list[int] = []
     while path:
         page = api.get(path).json()
         assert set(page) == {"results", "next"}
@@ -40,11 +45,11 @@ def every(api, path):
     return results, sizes
 
 
-def test_a_goal_is_created_read_changed_and_deleted(api):
+def test_a_goal_is_created_read_changed_and_deleted(api: Client) -> None:
     made = send(api.post, GOALS, {"title": "  Run  a half marathon ", "description": "In May"})
     assert made.status_code == 201
     goal = made.json()
-    assert UUID(goal["id"])
+    assert str(UUID(goal["id"])) == goal["id"]
     assert (goal["title"], goal["status"], goal["live_run"]) == ("Run a half marathon", "waiting", None)
     path = f"{GOALS}/{goal['id']}"
     assert api.get(path).json() == goal
@@ -55,7 +60,7 @@ def test_a_goal_is_created_read_changed_and_deleted(api):
     assert not Thread.objects.filter(kind="goals.goal").exists()
 
 
-def test_a_goal_is_put_away_and_taken_out_again(api, user):
+def test_a_goal_is_put_away_and_taken_out_again(api: Client, user: User) -> None:
     path = f"{GOALS}/{GoalFactory(user=user).pk}"
     assert send(api.patch, path, {"status": "archived"}).json()["status"] == "archived"
     assert send(api.patch, path, {"status": "archived"}).json()["status"] == "archived"
@@ -63,13 +68,13 @@ def test_a_goal_is_put_away_and_taken_out_again(api, user):
 
 
 @pytest.mark.parametrize("status", ["working", "", "gone", None, 1])
-def test_other_states_cannot_be_set(api, user, status):
+def test_other_states_cannot_be_set(api: Client, user: User, status: Any) -> None:
     answer = send(api.patch, f"{GOALS}/{GoalFactory(user=user).pk}", {"status": status})
     assert answer.status_code == 400
     assert list(answer.json()["error"]["fields"]) == ["status"]
 
 
-def test_no_field_of_the_model_can_be_set_that_is_not_offered(api, user):
+def test_no_field_of_the_model_can_be_set_that_is_not_offered(api: Client, user: User) -> None:
     goal = GoalFactory(user=user)
     before = Goal.objects.filter(pk=goal.pk).values().get()
     offered = {"title", "description"}
@@ -80,7 +85,7 @@ def test_no_field_of_the_model_can_be_set_that_is_not_offered(api, user):
     assert Goal.objects.filter(pk=goal.pk).values().get() == before
 
 
-def test_no_field_of_a_note_can_be_set_that_is_not_offered(api, user):
+def test_no_field_of_a_note_can_be_set_that_is_not_offered(api: Client, user: User) -> None:
     note = NoteFactory(thread=GoalFactory(user=user).thread)
     before = Note.objects.filter(pk=note.pk).values().get()
     for field in Note._meta.get_fields():
@@ -92,11 +97,11 @@ def test_no_field_of_a_note_can_be_set_that_is_not_offered(api, user):
     assert Note.objects.filter(pk=note.pk).values().get() == before
 
 
-def _goal(note):
+def _goal(note: Note) -> Any:
     return Goal.objects.get(thread=note.thread).pk
 
 
-def test_lists_come_in_pages_newest_first_and_miss_nothing(api, user):
+def test_lists_come_in_pages_newest_first_and_miss_nothing(api: Client, user: User) -> None:
     goals = [GoalFactory(user=user) for _ in range(7)]
     GoalFactory()
     results, sizes = every(api, f"{GOALS}?limit=3")
@@ -104,7 +109,7 @@ def test_lists_come_in_pages_newest_first_and_miss_nothing(api, user):
     assert sizes == [3, 3, 1]
 
 
-def test_a_page_neither_repeats_nor_hides_when_rows_come_and_go(api, user):
+def test_a_page_neither_repeats_nor_hides_when_rows_come_and_go(api: Client, user: User) -> None:
     goals = [GoalFactory(user=user) for _ in range(6)]
     first = api.get(f"{GOALS}?limit=3").json()
     GoalFactory(user=user)
@@ -115,7 +120,7 @@ def test_a_page_neither_repeats_nor_hides_when_rows_come_and_go(api, user):
     ] == [str(goal.pk) for goal in (goals[2], goals[1], goals[0])]
 
 
-def test_next_is_a_relative_address_or_null(api, user):
+def test_next_is_a_relative_address_or_null(api: Client, user: User) -> None:
     for _ in range(2):
         GoalFactory(user=user)
     assert api.get(f"{GOALS}?limit=1").json()["next"].startswith("/api/v1/goals?")
@@ -123,27 +128,27 @@ def test_next_is_a_relative_address_or_null(api, user):
 
 
 @pytest.mark.parametrize("limit", ["0", "201", "-1", "x", "", "1e2", "٣", "9" * 5000])
-def test_limits_that_are_none(api, limit):
+def test_limits_that_are_none(api: Client, limit: str) -> None:
     answer = api.get(GOALS, {"limit": limit})
     assert answer.status_code == 400
     assert list(answer.json()["error"]["fields"]) == ["limit"]
 
 
 @pytest.mark.parametrize("cursor", ["x", "e30", "W10", "WyJ4Il0", "bnVsbA", "W251bGxd", "é", "W3t9XQ"])
-def test_cursors_that_are_none(api, cursor):
+def test_cursors_that_are_none(api: Client, cursor: str) -> None:
     answer = api.get(GOALS, {"cursor": cursor})
     assert answer.status_code == 400
     assert list(answer.json()["error"]["fields"]) == ["cursor"]
 
 
-def test_text_that_cannot_be_stored_is_replaced(api):
+def test_text_that_cannot_be_stored_is_replaced(api: Client) -> None:
     body = b'{"title": "a\\u0000b\\ud800c", "description": "\\ud83d\\ude00"}'
     goal = api.post(GOALS, body, content_type="application/json").json()
     assert goal["title"] == "a�b�c"
     assert goal["description"] == "😀"
 
 
-def test_a_note_is_written_read_changed_and_deleted(api, user):
+def test_a_note_is_written_read_changed_and_deleted(api: Client, user: User) -> None:
     notes = f"{GOALS}/{GoalFactory(user=user).pk}/notes"
     made = send(api.post, notes, {"title": "Shoes", "body": "size 43"})
     assert made.status_code == 201
@@ -159,19 +164,21 @@ def test_a_note_is_written_read_changed_and_deleted(api, user):
     assert api.get(notes).json()["results"] == []
 
 
-def test_notes_of_one_goal_are_not_shown_in_another(api, user):
+def test_notes_of_one_goal_are_not_shown_in_another(api: Client, user: User) -> None:
     NoteFactory(thread=GoalFactory(user=user).thread)
     assert api.get(f"{GOALS}/{GoalFactory(user=user).pk}/notes").json()["results"] == []
 
 
 @pytest.mark.parametrize("body", [{"title": ""}, {"title": "x" * 201}, {"title": "x", "body": "x" * 200_001}])
-def test_notes_that_are_refused(api, user, body):
+def test_notes_that_are_refused(api: Client, user: User, body: Any) -> None:
     answer = send(api.post, f"{GOALS}/{GoalFactory(user=user).pk}/notes", body)
     assert answer.status_code == 400
     assert answer.json()["error"]["code"] == "invalid"
 
 
-def test_a_long_list_costs_as_many_queries_as_a_short_one(api, user, django_assert_num_queries):
+def test_a_long_list_costs_as_many_queries_as_a_short_one(
+    api: Client, user: User, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
     for _ in range(30):
         GoalFactory(user=user)
     api.get(GOALS)

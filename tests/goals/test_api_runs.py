@@ -21,12 +21,12 @@ RUNS = "/api/v1/runs"
 
 @pytest.fixture
 def user() -> User:
-    return UserFactory()
+    return UserFactory.create()
 
 
 @pytest.fixture
 def goal(user: User) -> Goal:
-    return GoalFactory(user=user)
+    return GoalFactory.create(user=user)
 
 
 @pytest.fixture

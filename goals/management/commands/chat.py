@@ -49,7 +49,7 @@ class Command(BaseCommand):
     def _answer(self, conversation: Conversation, text: str) -> None:
         """Show a run to its end. The first Ctrl-C stops it, the second is the caller's."""
         run = conversation.say(text)
-        screen = Screen(self.stdout._out)  # type: ignore[attr-defined]
+        screen = Screen(self.stdout)
         stopped = False
         events = conversation.follow(run)
         while True:

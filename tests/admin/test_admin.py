@@ -1,0 +1,283 @@
+"""The staff's pages: each one opens, at a cost that does not grow, shows no secret and lets nothing be changed."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.contrib import admin
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import Permission, User
+from django.db import connection
+from django.db.models import Model
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+from django.utils import timezone
+
+from agents.models import AgentTask, DeviceToken, ModelCall, ModelConnection, UserAgent
+from goals.models import Goal
+from memory.admin_base import ReadOnlyAdmin
+from memory.models import AgentRun, Note, RunStatus, Thread
+from tests.factories import (
+    PASSWORD,
+    AgentActionFactory,
+    AgentRunFactory,
+    AgentTaskFactory,
+    DeviceTokenFactory,
+    GoalFactory,
+    HistoryEntryFactory,
+    ModelCallFactory,
+    ModelConnectionFactory,
+    NoteFactory,
+    ThreadFactory,
+    UserAgentFactory,
+    UserFactory,
+    bearer,
+)
+from tools.models import AgentAction
+
+pytestmark = pytest.mark.django_db
+
+MAKERS: dict[type[Model], Callable[[], Any]] = {
+    AgentAction: AgentActionFactory,
+    AgentRun: AgentRunFactory,
+    AgentTask: AgentTaskFactory,
+    DeviceToken: DeviceTokenFactory,
+    Goal: GoalFactory,
+    ModelCall: ModelCallFactory,
+    ModelConnection: ModelConnectionFactory,
+    Note: NoteFactory,
+    Thread: ThreadFactory,
+    User: UserFactory,
+    UserAgent: UserAgentFactory,
+}
+OURS = [model for model, page in admin.site._registry.items() if isinstance(page, ReadOnlyAdmin)]
+XSS = "<script>alert(1)</script><img src=x onerror=alert(1)>'\"</pre>"
+
+
+@pytest.fixture
+def staff() -> User:
+    return UserFactory.create(staff=True)
+
+
+@pytest.fixture
+def desk(staff: User) -> Client:
+    client = Client()
+    client.force_login(staff)
+    return client
+
+
+def page_of(model: type[Model], kind: str, *args: Any) -> str:
+    return reverse(f"admin:{model._meta.label_lower.replace('.', '_')}_{kind}", args=args)
+
+
+def queries(client: Client, path: str) -> int:
+    with CaptureQueriesContext(connection) as captured:
+        assert client.get(path).status_code == 200
+    return len(captured)
+
+
+def test_every_page_of_ours_is_tried_here() -> None:
+    assert {*OURS, User} == set(MAKERS)
+
+
+@pytest.mark.parametrize("model", MAKERS, ids=lambda model: model.__name__)
+def test_lists_open_and_cost_the_same_however_long(desk: Client, model: type[Model]) -> None:
+    MAKERS[model]()
+    path = page_of(model, "changelist")
+    queries(desk, path)
+    few = queries(desk, path)
+    for _ in range(8):
+        MAKERS[model]()
+    assert queries(desk, path) == few
+
+
+@pytest.mark.parametrize("model", MAKERS, ids=lambda model: model.__name__)
+def test_lists_can_be_searched_and_filtered(desk: Client, model: type[Model]) -> None:
+    MAKERS[model]()
+    answer = desk.get(page_of(model, "changelist"), {"q": "something"})
+    assert answer.status_code == 200
+
+
+@pytest.mark.parametrize("model", MAKERS, ids=lambda model: model.__name__)
+def test_single_pages_open(desk: Client, model: type[Model]) -> None:
+    made = MAKERS[model]()
+    answer = desk.get(page_of(model, "change", made.pk))
+    assert answer.status_code == 200
+    assert "style-src 'self';" in answer["Content-Security-Policy"]
+
+
+@pytest.mark.parametrize("model", OURS, ids=lambda model: model.__name__)
+def test_nothing_is_added_changed_or_deleted(desk: Client, model: type[Model]) -> None:
+    made = MAKERS[model]()
+    before = model._default_manager.filter(pk=made.pk).values().get()
+    fields = {field.name: "1" for field in model._meta.fields}
+    assert desk.post(page_of(model, "change", made.pk), fields).status_code == 403
+    assert desk.post(page_of(model, "delete", made.pk), {"post": "yes"}).status_code == 403
+    assert desk.post(page_of(model, "add"), fields).status_code == 403
+    assert model._default_manager.filter(pk=made.pk).values().get() == before
+
+
+@pytest.mark.parametrize("model", OURS, ids=lambda model: model.__name__)
+def test_looking_is_written_down(desk: Client, staff: User, model: type[Model]) -> None:
+    made = MAKERS[model]()
+    desk.get(page_of(model, "change", made.pk))
+    entry = LogEntry.objects.get()
+    assert (entry.user, entry.object_id, entry.change_message) == (staff, str(made.pk), "Viewed")
+
+
+@pytest.mark.parametrize("model", OURS, ids=lambda model: model.__name__)
+def test_only_staff_may_look(model: type[Model]) -> None:
+    made = MAKERS[model]()
+    client = Client()
+    client.force_login(UserFactory())
+    for path in (page_of(model, "changelist"), page_of(model, "change", made.pk)):
+        assert client.get(path).status_code == 302
+    assert not LogEntry.objects.exists()
+
+
+def test_a_transcript_shows_every_block_escaped(desk: Client) -> None:
+    thread = ThreadFactory.create()
+    blocks: list[dict[str, Any]] = [
+        {"type": "text", "text": XSS},
+        {"type": "thinking", "text": XSS, "signature": None},
+        {"type": "tool_use", "id": XSS, "name": XSS, "arguments": {XSS: [XSS]}, "problem": None},
+        {"type": "tool_result", "id": "c1", "content": '{"found": ["shoes"]}', "is_error": True},
+        {"type": "from the future", "value": XSS},
+    ]
+    HistoryEntryFactory(thread=thread, role="assistant", blocks=blocks, run=AgentRunFactory(thread=thread))
+    page = desk.get(page_of(Thread, "change", thread.pk)).content.decode()
+    assert 'data-role="assistant"' in page
+    assert "alert(1)" in page
+    assert "<script>alert" not in page
+    assert "<img src=x" not in page
+    assert "&quot;found&quot;: [\n" in page
+    assert "data-problem" in page
+
+
+def test_a_long_transcript_shows_its_end_and_costs_no_more(desk: Client) -> None:
+    thread = ThreadFactory.create()
+    HistoryEntryFactory(thread=thread, seq=1)
+    queries(desk, page_of(Thread, "change", thread.pk))
+    few = queries(desk, page_of(Thread, "change", thread.pk))
+    for seq in range(2, 352):
+        HistoryEntryFactory(thread=thread, seq=seq)
+    assert queries(desk, page_of(Thread, "change", thread.pk)) == few
+    page = desk.get(page_of(Thread, "change", thread.pk)).content.decode()
+    assert "51 earlier entries" in page
+    assert "351 · user" in page
+
+
+def test_the_whole_history_can_be_downloaded_and_that_is_written_down(desk: Client) -> None:
+    thread = ThreadFactory.create()
+    HistoryEntryFactory(thread=thread, seq=1)
+    answer = desk.get(reverse("admin:memory_thread_history_json", args=[thread.pk]))
+    assert answer["Content-Disposition"].startswith("attachment")
+    assert answer.json()[0]["blocks"] == [{"type": "text", "text": "hello"}]
+    assert LogEntry.objects.get().change_message == "Downloaded the LLM history"
+
+
+def test_the_state_of_a_thread_at_work_is_shown(desk: Client, settings: Any) -> None:
+    thread = ThreadFactory.create()
+    silent = timezone.now() + timedelta(seconds=settings.WAYMARK_LEASE_SECONDS - 90)
+    run = AgentRunFactory.create(
+        thread=thread, status=RunStatus.RUNNING, fence=4, lease_until=silent, started_at=timezone.now()
+    )
+    thread.live_run = run.pk
+    thread.save()
+    page = desk.get(page_of(Thread, "change", thread.pk)).content.decode()
+    assert "orchestrator running" in page
+    assert 'class="wm-amber">90 s ago' in page
+
+
+def test_a_run_is_stopped_from_the_list(desk: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    stopped: list[Any] = []
+    monkeypatch.setattr("agents.services.stop_run", stopped.append)
+    live = AgentRunFactory.create(status=RunStatus.RUNNING)
+    done = AgentRunFactory.create()
+    choice = {"action": "stop", "_selected_action": [str(live.pk), str(done.pk)]}
+    assert desk.post(page_of(AgentRun, "changelist"), choice).status_code == 302
+    assert stopped == [live]
+    assert LogEntry.objects.get().change_message == "Stopped"
+
+
+def test_who_may_only_look_may_not_act() -> None:
+    viewer = UserFactory.create(is_staff=True)
+    viewer.user_permissions.add(*Permission.objects.filter(codename__startswith="view_"))
+    client = Client()
+    client.force_login(viewer)
+    device, run = DeviceTokenFactory.create(), AgentRunFactory.create(status=RunStatus.RUNNING)
+    for action, made in (("revoke", device), ("stop", run)):
+        path = page_of(type(made), "changelist")
+        assert client.get(path).status_code == 200
+        client.post(path, {"action": action, "_selected_action": [str(made.pk)]})
+    assert DeviceToken.objects.filter(pk=device.pk).exists()
+    assert AgentRun.objects.get(pk=run.pk).status == RunStatus.RUNNING
+
+
+def test_a_device_is_revoked_from_the_list(desk: Client, client: Client) -> None:
+    user = UserFactory.create()
+    headers = bearer(user)
+    device = DeviceToken.objects.get(user=user)
+    desk.post(page_of(DeviceToken, "changelist"), {"action": "revoke", "_selected_action": [str(device.pk)]})
+    assert client.get("/api/v1/goals", headers=headers).status_code == 401
+
+
+def test_neither_keys_nor_digests_are_shown(desk: Client) -> None:
+    made = ModelConnectionFactory.create(sealed_key="sealed-canary", key_hint="7890")
+    page = desk.get(page_of(ModelConnection, "change", made.pk)).content.decode()
+    assert "7890" in page
+    assert "sealed-canary" not in page
+    device = DeviceTokenFactory.create()
+    assert bytes(device.digest).hex()[:8] not in desk.get(page_of(DeviceToken, "change", device.pk)).content.decode()
+    assert "digest" not in desk.get(page_of(DeviceToken, "change", device.pk)).content.decode()
+
+
+def test_costs_are_summed_by_day_and_model(desk: Client) -> None:
+    run = AgentRunFactory.create()
+    for cost in (Decimal("0.5"), Decimal("0.25"), None):
+        ModelCallFactory(run=run, model="gpt-x", cost=cost, input_tokens=1000)
+    ModelCallFactory(run=run, model="other", cost=Decimal(9))
+    page = desk.get(page_of(ModelCall, "changelist")).content.decode()
+    assert "$0.7500 + 1 unpriced" in page
+    assert "3,000" in page
+    searched = desk.get(page_of(ModelCall, "changelist"), {"q": "gpt-x"}).content.decode()
+    assert "$9.0000" not in searched
+
+
+def test_a_new_password_set_by_staff_signs_devices_out(desk: Client, client: Client) -> None:
+    user = UserFactory.create()
+    headers = bearer(user)
+    path = reverse("admin:auth_user_password_change", args=[user.pk])
+    new = "another long pass phrase"
+    answer = desk.post(path, {"password1": new, "password2": new, "usable_password": "true"})
+    assert answer.status_code == 302
+    assert client.get("/api/v1/goals", headers=headers).status_code == 401
+
+
+def test_a_new_password_of_ones_own_signs_devices_out(desk: Client, staff: User, client: Client) -> None:
+    headers = bearer(staff)
+    new = "another long pass phrase"
+    passwords = {"old_password": PASSWORD, "new_password1": new, "new_password2": new}
+    assert desk.post(reverse("admin:password_change"), passwords).status_code == 302
+    assert client.get("/api/v1/goals", headers=headers).status_code == 401
+
+
+def test_the_index_shows_how_the_parts_are(desk: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = AgentRunFactory.create(status=RunStatus.QUEUED)
+    AgentRun.objects.filter(pk=run.pk).update(created_at=timezone.now() - timedelta(seconds=99))
+    monkeypatch.setattr("agents.templatetags.health.worker_seen", lambda seconds: False)
+    page = desk.get(reverse("admin:index")).content.decode()
+    assert "none seen in the last minute" in page
+    assert "1 waiting, the oldest for 99 s" in page
+    assert page.count('data-well="no"') == 2
+
+
+def test_the_pages_of_rq_open_for_staff_alone(desk: Client, client: Client) -> None:
+    paths = [reverse("django_rq:home"), reverse("django_rq:jobs", args=[0]), reverse("django_rq:workers", args=[0])]
+    for path in paths:
+        assert path.startswith("/admin/django-rq/")
+        assert desk.get(path).status_code == 200
+        assert client.get(path).status_code == 302

@@ -1,0 +1,198 @@
+"""The pages of conversations, with and without htmx, for their owners only."""
+
+from uuid import uuid4
+
+import pytest
+from django.test import Client, override_settings
+
+from agents.models import UserAgent
+from agents.services import assistant_of
+from goals.models import Goal
+from memory.models import AgentRun, RunStatus, Source, ThreadMessage
+from tests.factories import (
+    AgentActionFactory,
+    AgentRunFactory,
+    GoalFactory,
+    NoteFactory,
+    ThreadMessageFactory,
+)
+
+pytestmark = pytest.mark.django_db(transaction=True)
+HTMX = {"HX-Request": "true"}
+
+
+@pytest.fixture
+def goal() -> Goal:
+    return GoalFactory(title="Vienna half marathon")
+
+
+@pytest.fixture
+def owner(client: Client, goal: Goal) -> Client:
+    client.force_login(goal.user)
+    UserAgent.objects.update(welcomed=True)
+    return client
+
+
+def messages_url(goal: Goal) -> str:
+    return f"/threads/{goal.thread_id}/messages"
+
+
+def test_a_goals_page_shows_its_conversation_and_what_it_has_come_to(owner: Client, goal: Goal) -> None:
+    ThreadMessageFactory(thread=goal.thread, run=AgentRunFactory(thread=goal.thread), content="Hello?")
+    NoteFactory(thread=goal.thread, title="Race day checklist")
+    page = owner.get(f"/goals/{goal.pk}/").content.decode()
+    for expected in ("Vienna half marathon", "Hello?", "Race day checklist", f"/ws/threads/{goal.thread_id}/"):
+        assert expected in page
+    assert 'data-last-seq="' in page
+    assert "Nothing said yet" not in page
+
+
+def test_an_empty_conversation_suggests_what_to_say(owner: Client, goal: Goal) -> None:
+    page = owner.get(f"/goals/{goal.pk}/").content.decode()
+    assert "Nothing said yet" in page
+    assert 'value="Create a note about what I need for a half marathon in May"' in page
+
+
+def test_the_assistant_has_a_page_without_a_panel(owner: Client) -> None:
+    page = owner.get("/assistant/").content.decode()
+    assert 'class="composer"' in page
+    assert 'class="panel"' not in page
+    assert 'popovertarget="panel"' not in page
+
+
+def test_a_message_sent_by_script_brings_its_turn(owner: Client, goal: Goal) -> None:
+    client_id = uuid4()
+    answer = owner.post(messages_url(goal), {"content": "Hi\r\nthere", "client_message_id": client_id}, headers=HTMX)
+    message = ThreadMessage.objects.get(thread=goal.thread)
+    assert (message.content, message.client_message_id) == ("Hi\nthere", client_id)
+    body = answer.content.decode()
+    assert body.startswith("<hx-partial ")
+    assert f'hx-target="#turns:not(:has(#turn-{message.pk}))" hx-swap="beforeend"' in body
+    assert 'hx-target="#bar"' in body
+
+
+def test_a_message_sent_by_a_plain_form_leads_back_to_the_page(owner: Client, goal: Goal) -> None:
+    client_id = uuid4()
+    back = f"/goals/{goal.pk}/"
+    answer = owner.post(messages_url(goal), {"content": "Hi", "client_message_id": client_id, "next": back})
+    assert answer.status_code == 302
+    assert answer["Location"] == f"{back}?sent={client_id}"
+    assert "Hi" in owner.get(answer["Location"]).content.decode()
+
+
+@pytest.mark.parametrize("elsewhere", ["https://evil.example/", "//evil.example", "javascript:alert(1)", ""])
+def test_a_form_never_leads_to_another_site(owner: Client, goal: Goal, elsewhere: str) -> None:
+    answer = owner.post(messages_url(goal), {"content": "Hi", "next": elsewhere})
+    assert answer["Location"].startswith("/?")
+
+
+def test_the_same_message_sent_twice_is_stored_once(owner: Client, goal: Goal) -> None:
+    sent = {"content": "Hi", "client_message_id": uuid4()}
+    bodies = [owner.post(messages_url(goal), sent, headers=HTMX).content for _ in range(2)]
+    assert ThreadMessage.objects.filter(thread=goal.thread).count() == 1
+    assert AgentRun.objects.filter(thread=goal.thread).count() == 1
+    assert all(b'id="turn-' in body for body in bodies)
+
+
+@pytest.mark.parametrize("content", ["", "  \n ", "x" * 101])
+@override_settings(WAYMARK_MESSAGE_LENGTH=100)
+def test_a_message_that_cannot_be_taken_comes_back_with_the_reason(owner: Client, goal: Goal, content: str) -> None:
+    partial = owner.post(messages_url(goal), {"content": content}, headers=HTMX)
+    assert partial.status_code == 422
+    assert b'hx-target="#composer-note"' in partial.content
+    page = owner.post(messages_url(goal), {"content": content})
+    assert page.status_code == 422
+    assert b'role="alert"' in page.content
+    assert content in page.content.decode()
+    assert not ThreadMessage.objects.filter(thread=goal.thread).exists()
+
+
+def test_a_live_run_can_be_stopped_from_the_page(owner: Client, goal: Goal) -> None:
+    owner.post(messages_url(goal), {"content": "Hi"}, headers=HTMX)
+    run = AgentRun.objects.get(thread=goal.thread)
+    assert f"/runs/{run.pk}/stop" in owner.get(f"/goals/{goal.pk}/").content.decode()
+    answer = owner.post(f"/runs/{run.pk}/stop", headers=HTMX)
+    run.refresh_from_db()
+    assert run.status == RunStatus.CANCELLED
+    assert b"data-stop" not in answer.content
+    assert b"Stopped by you" in answer.content
+
+
+def test_a_failed_run_can_be_tried_again_from_the_page(owner: Client, goal: Goal) -> None:
+    failed = AgentRunFactory(thread=goal.thread, status=RunStatus.FAILED)
+    ThreadMessageFactory(thread=goal.thread, run=failed)
+    error = ThreadMessageFactory(
+        thread=goal.thread, run=failed, source=Source.ERROR, content="Down", metadata={"retryable": True}
+    )
+    answer = owner.post(f"/messages/{error.pk}/retry", headers=HTMX)
+    assert answer.status_code == 200
+    assert AgentRun.objects.live().filter(thread=goal.thread).exists()
+    final = ThreadMessageFactory(thread=goal.thread, run=failed, source=Source.ERROR, metadata={"retryable": False})
+    assert owner.post(f"/messages/{final.pk}/retry", headers=HTMX).status_code == 422
+
+
+def test_a_page_without_a_socket_can_ask_for_what_it_missed(owner: Client, goal: Goal) -> None:
+    run = AgentRunFactory(thread=goal.thread)
+    first, second = (ThreadMessageFactory(thread=goal.thread, run=run) for _ in range(2))
+    late = ThreadMessageFactory(thread=goal.thread, run=run, source=Source.AGENT, content="The late answer")
+    body = owner.get(f"/threads/{goal.thread_id}/turns?after={first.pk}", headers=HTMX).content.decode()
+    for expected in (f"turn-{first.pk}", f"turn-{second.pk}", late.content, 'hx-target="#bar"'):
+        assert expected in body
+
+
+def test_details_of_a_call_are_fetched_when_they_are_wanted(owner: Client, goal: Goal) -> None:
+    run = AgentRunFactory(thread=goal.thread)
+    action = AgentActionFactory(run=run, arguments={"title": "<b>Shoes</b>"}, output="The note was created.")
+    partial = owner.get(f"/actions/{action.pk}/", headers=HTMX).content.decode()
+    assert "&lt;b&gt;Shoes&lt;/b&gt;" in partial
+    assert "The note was created." in partial
+    assert "<html" not in partial
+    assert "<html" in owner.get(f"/actions/{action.pk}/").content.decode()
+
+
+def test_what_belongs_to_others_does_not_exist(owner: Client, goal: Goal) -> None:
+    theirs = GoalFactory()
+    run = AgentRunFactory(thread=theirs.thread, status=RunStatus.RUNNING)
+    message = ThreadMessageFactory(thread=theirs.thread, run=run, source=Source.ERROR, metadata={"retryable": True})
+    action = AgentActionFactory(run=run)
+    assistant = assistant_of(theirs.user)
+    for path in (
+        f"/goals/{theirs.pk}/",
+        f"/threads/{theirs.thread_id}/turns",
+        f"/threads/{assistant.thread_id}/turns?before={message.pk}",
+        f"/actions/{action.pk}/",
+    ):
+        assert owner.get(path).status_code == 404
+    for path in (f"/threads/{theirs.thread_id}/messages", f"/runs/{run.pk}/stop", f"/messages/{message.pk}/retry"):
+        assert owner.post(path, {"content": "Hi"}).status_code == 404
+    mine = owner.get(f"/threads/{goal.thread_id}/turns?after={message.pk}").content.decode()
+    assert str(message.pk) not in mine
+
+
+def test_nobody_gets_in_without_signing_in(client: Client, goal: Goal) -> None:
+    for path in (f"/goals/{goal.pk}/", "/assistant/", f"/threads/{goal.thread_id}/turns", "/sidebar/"):
+        answer = client.get(path)
+        assert answer.status_code == 302
+        assert answer["Location"].startswith("/accounts/login/")
+
+
+def test_buttons_need_a_token_against_forgery(goal: Goal) -> None:
+    strict = Client(enforce_csrf_checks=True)
+    strict.force_login(goal.user)
+    assert strict.post(messages_url(goal), {"content": "Hi"}).status_code == 403
+
+
+def test_the_sidebar_alone_knows_where_it_stands(owner: Client, goal: Goal) -> None:
+    headers = {"HX-Current-URL": f"http://testserver/goals/{goal.pk}/?x=1"}
+    sidebar = owner.get("/sidebar/", headers=headers).content.decode()
+    here = sidebar.index('aria-current="page"')
+    assert sidebar.rindex(f"/goals/{goal.pk}/", 0, here) > 0
+    assert owner.get("/sidebar/", headers={"HX-Current-URL": "http://[bad"}).status_code == 200
+
+
+def test_pages_forbid_inline_scripts_and_styles(owner: Client, goal: Goal) -> None:
+    page = owner.get(f"/goals/{goal.pk}/")
+    assert "script-src 'self'" in page["Content-Security-Policy"]
+    body = page.content.decode()
+    for forbidden in (" style=", "<style", "hx-on", "javascript:", "<script>"):
+        assert forbidden not in body

@@ -1,0 +1,294 @@
+"""A conversation in a real browser, with the web and worker processes of the product and the demo model."""
+
+import re
+import shutil
+from collections.abc import Iterator
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+
+from agents.live.stream import redis_client
+from agents.services import assistant_of
+from goals.models import Goal
+from memory.models import AgentRun, Note, RunStatus, ThreadMessage
+from tests.factories import AgentRunFactory, GoalFactory, ThreadMessageFactory, UserFactory
+from tests.processes import answers, wait_until, web, worker
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+WIDE = {"width": 1440, "height": 900}
+MAIN_JOB = "Create a note about what I need for a half marathon in May"
+SLOW = 30_000
+
+# What a page shows, without what its scripts keep there: clocks, the pill, marks of htmx, folds that are open.
+LOOK = """() => ["bar", "turns", "queue", "panel-body"].map((id) => {
+  const part = document.getElementById(id)?.cloneNode(true);
+  if (!part) return "";
+  part.querySelectorAll("time[data-since], .live, .cell-body[hx-get]").forEach((each) => each.replaceChildren());
+  for (const each of [part, ...part.querySelectorAll("*")]) {
+    for (const name of ["data-htmx-powered", "open", "hidden", "data-stale"]) each.removeAttribute(name);
+    if (each.matches(".live")) each.removeAttribute("data-state");
+    if (!each.getAttribute("class")) each.removeAttribute("class");
+  }
+  return part.innerHTML.replace(/>\\s+/g, ">").replace(/\\s+</g, "<").replace(/\\s+/g, " ").trim();
+})"""
+
+
+@pytest.fixture(scope="module")
+def site(django_db_setup: None) -> Iterator[str]:
+    """The address of a web process, with a worker beside it that thinks slowly enough to look at."""
+    redis_client().flushdb()
+    with web() as address, worker(WAYMARK_DEMO_DELAY="0.04"):
+        wait_until(lambda: answers(f"{address}/readyz"), 30)
+        yield address
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
+        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")  # playwright's loop runs in this thread; the tests are sync
+        started = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def user() -> User:
+    person = UserFactory.create(first_name="Ines")
+    agent = assistant_of(person)
+    agent.welcomed = True
+    agent.save()
+    return person
+
+
+@pytest.fixture
+def goal(user: User) -> Goal:
+    goal: Goal = GoalFactory.create(user=user, title="Vienna half marathon")
+    return goal
+
+
+def signed_in(browser: Browser, site: str, user: User, **options: object) -> BrowserContext:
+    client = Client()
+    client.force_login(user)
+    context = browser.new_context(viewport=WIDE, base_url=site, **options)  # type: ignore[arg-type]
+    context.add_cookies([{"name": "sessionid", "value": client.cookies["sessionid"].value, "url": site}])
+    context.set_default_timeout(SLOW)
+    return context
+
+
+@pytest.fixture
+def context(browser: Browser, site: str, user: User) -> Iterator[BrowserContext]:
+    """A window; when it closes, every run has ended, so that nothing works on the rows of the next test."""
+    opened = signed_in(browser, site, user)
+    yield opened
+    opened.close()
+    wait_until(lambda: not AgentRun.objects.live().exists(), 30)
+
+
+@pytest.fixture
+def page(context: BrowserContext, goal: Goal) -> Iterator[Page]:
+    """The goal's page, which must not complain while it is used."""
+    troubles: list[str] = []
+    opened = context.new_page()
+    opened.on("console", lambda said: troubles.append(said.text) if said.type in ("error", "warning") else None)
+    opened.on("pageerror", lambda error: troubles.append(str(error)))
+    opened.goto(f"/goals/{goal.pk}/")
+    expect(opened.locator(".bar .live").first).to_have_text("Live")
+    yield opened
+    assert troubles == []
+
+
+def send(page: Page, text: str) -> None:
+    page.get_by_label("Message", exact=True).fill(text)
+    page.keyboard.press("Enter")
+
+
+def wait_for_end(page: Page, goal: Goal) -> None:
+    wait_until(lambda: AgentRun.objects.filter(thread=goal.thread).exists(), 20)
+    wait_until(lambda: not AgentRun.objects.live().filter(thread=goal.thread).exists(), 30)
+    expect(page.locator("[data-stop]")).to_have_count(0, timeout=SLOW)
+    expect(page.locator(".say[aria-busy]")).to_have_count(0, timeout=SLOW)
+
+
+def assert_equals_reload(page: Page) -> None:
+    """Page + pushed cells == reloaded page."""
+    pushed = page.evaluate(LOOK)
+    page.reload()
+    assert page.evaluate(LOOK) == pushed
+
+
+def test_the_main_job_in_front_of_ones_eyes(page: Page, goal: Goal) -> None:
+    send(page, MAIN_JOB)
+    expect(page.locator(".ask")).to_contain_text(MAIN_JOB)
+    expect(page.get_by_label("Message", exact=True)).to_have_value("")
+    expect(page.locator(".bar .chip")).to_contain_text("Working")
+    expect(page.locator(".caret")).to_be_visible()
+    expect(page.locator(".step", has_text="Created a note")).to_be_visible()
+    wait_for_end(page, goal)
+    note = Note.objects.get(thread=goal.thread)
+    expect(page.locator("#panel-notes a")).to_have_text(note.title)
+    expect(page.locator(".say").last).to_contain_text("demonstration")
+    expect(page.locator(".say-foot .end")).to_contain_text("step")
+    expect(page.locator("#empty")).to_have_count(0)
+    assert AgentRun.objects.get(thread=goal.thread).status == RunStatus.SUCCEEDED
+    assert_equals_reload(page)
+
+
+def test_a_suggestion_is_sent_by_one_press(page: Page, goal: Goal) -> None:
+    page.get_by_role("button", name=MAIN_JOB).click()
+    expect(page.locator(".ask")).to_contain_text(MAIN_JOB)
+    wait_for_end(page, goal)
+    assert_equals_reload(page)
+
+
+def test_two_tabs_show_the_same(page: Page, context: BrowserContext, goal: Goal) -> None:
+    other = context.new_page()
+    other.goto(f"/goals/{goal.pk}/")
+    expect(other.locator(".bar .live").first).to_have_text("Live")
+    send(page, MAIN_JOB)
+    expect(other.locator(".ask")).to_contain_text(MAIN_JOB)
+    expect(other.locator(".caret")).to_be_visible()
+    for tab in (page, other):
+        wait_for_end(tab, goal)
+    assert page.evaluate(LOOK) == other.evaluate(LOOK)
+    assert_equals_reload(other)
+
+
+def test_REN_03_a_reload_in_mid_stream_loses_and_doubles_nothing(page: Page, goal: Goal) -> None:
+    send(page, MAIN_JOB)
+    expect(page.locator(".say .caret")).to_be_visible()
+    page.reload()
+    wait_for_end(page, goal)
+    assert_equals_reload(page)
+    answer = ThreadMessage.objects.filter(thread=goal.thread, source="agent").last()
+    assert answer is not None
+    first_words = re.sub(r"[*_]", "", answer.content)[:40]
+    expect(page.get_by_text(first_words)).to_have_count(1)
+
+
+def test_REN_03_a_lost_socket_catches_up(page: Page, goal: Goal) -> None:
+    send(page, MAIN_JOB)
+    expect(page.locator(".say .caret")).to_be_visible()
+    page.evaluate("() => document.querySelector('#live')._htmx.ws.connection.socket.close()")
+    expect(page.locator(".bar .live").first).to_have_text("Reconnecting")
+    expect(page.locator(".bar .live").first).to_have_text("Live")
+    wait_for_end(page, goal)
+    assert_equals_reload(page)
+
+
+def test_what_one_opens_stays_open_while_the_agent_goes_on(page: Page, goal: Goal) -> None:
+    send(page, MAIN_JOB)
+    step = page.locator(".step", has_text="Created a note")
+    step.locator("summary").click()
+    expect(step.locator(".cell-body dl")).to_contain_text("title")
+    wait_for_end(page, goal)
+    expect(step.locator(".cell-body dl")).to_be_visible()
+
+
+def test_the_stop_button_stops_and_says_so(page: Page, goal: Goal) -> None:
+    send(page, MAIN_JOB)
+    expect(page.locator(".caret")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_text("Stopped by you")).to_be_visible()
+    wait_for_end(page, goal)
+    assert AgentRun.objects.get(thread=goal.thread).status == RunStatus.CANCELLED
+    assert_equals_reload(page)
+
+
+def test_a_message_sent_meanwhile_waits_and_is_taken_up(page: Page, goal: Goal) -> None:
+    send(page, MAIN_JOB)
+    expect(page.locator(".caret")).to_be_visible()
+    send(page, "Also check the insoles")
+    expect(page.locator(".queue .ask")).to_contain_text("Also check the insoles")
+    expect(page.locator("#turns .ask", has_text="Also check the insoles")).to_be_visible(timeout=SLOW)
+    expect(page.locator(".queue .ask")).to_have_count(0)
+    wait_for_end(page, goal)
+    wait_until(lambda: not AgentRun.objects.live().exists(), 30)
+    wait_for_end(page, goal)
+    assert_equals_reload(page)
+
+
+def test_the_sidebar_of_another_page_shows_who_is_at_work(page: Page, context: BrowserContext, goal: Goal) -> None:
+    other = context.new_page()
+    other.goto("/assistant/")
+    expect(other.locator(".bar .live").first).to_have_text("Live")
+    send(page, MAIN_JOB)
+    working = other.locator("#sidebar-body .blaze[data-state=working]")
+    expect(working).to_have_count(1)
+    wait_for_end(page, goal)
+    expect(working).to_have_count(0)
+    expect(other.locator("#sidebar-body [aria-current=page]")).to_contain_text("Assistant")
+
+
+def test_earlier_turns_come_when_one_scrolls_up(context: BrowserContext, goal: Goal) -> None:
+    run = AgentRunFactory.create(thread=goal.thread)
+    for number in range(30):
+        ThreadMessageFactory.create(thread=goal.thread, run=run, content=f"Question {number:02d} " + "words " * 80)
+    page = context.new_page()
+    page.goto(f"/goals/{goal.pk}/")
+    expect(page.get_by_text("Question 29")).to_be_in_viewport()
+    expect(page.get_by_text("Question 00")).to_have_count(0)
+    for _ in range(4):
+        page.evaluate("() => scrollTo(0, 0)")
+        page.wait_for_timeout(300)
+    expect(page.get_by_text("Question 00")).to_have_count(1)
+    asked = page.locator(".ask p").all_inner_texts()
+    assert [text[:11] for text in asked] == [f"Question {number:02d}" for number in range(30)]
+
+
+def test_without_script_the_whole_job_can_be_done(browser: Browser, site: str, user: User, goal: Goal) -> None:
+    context = signed_in(browser, site, user, java_script_enabled=False)
+    page = context.new_page()
+    page.goto(f"/goals/{goal.pk}/")
+    page.get_by_label("Message", exact=True).fill(MAIN_JOB)
+    page.get_by_role("button", name="Send").click()
+    expect(page.locator(".ask")).to_contain_text(MAIN_JOB)
+    wait_until(lambda: not AgentRun.objects.live().exists(), 30)
+    page.reload()
+    expect(page.locator(".step", has_text="Created a note")).to_be_visible()
+    assert Note.objects.filter(thread=goal.thread).exists()
+    context.close()
+
+
+def test_without_a_socket_the_page_asks_for_what_it_missed(browser: Browser, site: str, user: User, goal: Goal) -> None:
+    context = signed_in(browser, site, user)
+    page = context.new_page()
+    page.clock.install()
+    page.route_web_socket(re.compile("/ws/"), lambda socket: socket.close(code=1013))
+    page.goto(f"/goals/{goal.pk}/")
+    send(page, MAIN_JOB)
+    expect(page.locator(".ask")).to_contain_text(MAIN_JOB)
+    wait_until(lambda: not AgentRun.objects.live().exists(), 30)
+    page.clock.run_for(40_000)
+    expect(page.locator(".step", has_text="Created a note")).to_be_visible()
+    expect(page.locator("[data-stop]")).to_have_count(0)
+    assert_equals_reload(page)
+    context.close()
+
+
+def test_one_user_does_not_see_what_another_does(page: Page, browser: Browser, site: str, goal: Goal) -> None:
+    stranger = UserFactory.create()
+    context = signed_in(browser, site, stranger)
+    theirs = context.new_page()
+    answer = theirs.goto(f"/goals/{goal.pk}/")
+    assert answer is not None
+    assert answer.status == 404
+    theirs.goto("/assistant/")
+    theirs.evaluate(
+        "(id) => { window.got = []; const socket = new WebSocket(`ws://${location.host}/ws/threads/${id}/`);"
+        " socket.onmessage = (event) => got.push(event.data); socket.onclose = (event) => got.push(event.code); }",
+        str(goal.thread_id),
+    )
+    theirs.wait_for_function("() => window.got.length > 0")
+    assert theirs.evaluate("() => window.got") == [4404]
+    context.close()
+
+
+def test_signing_out_elsewhere_ends_the_page(page: Page, context: BrowserContext) -> None:
+    other = context.new_page()
+    other.goto("/accounts/logout/")
+    other.locator("form button").first.click()
+    page.wait_for_url(re.compile("/accounts/login/"))

@@ -1,0 +1,208 @@
+"""The frame of the pages in a real browser: policy, accessibility, drafts, dialogs, themes, hostile text.
+
+Served without websockets, so it also shows that pages work without them.
+"""
+
+import shutil
+from collections.abc import Iterator
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from django.contrib.auth.models import User
+from django.test import Client
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Dialog, Page, Request, sync_playwright
+from pytest_django.live_server_helper import LiveServer
+
+from agents.services import assistant_of
+from goals.models import Goal
+from memory.models import Source
+from tests.agents.live.test_markdown import PAYLOADS
+from tests.factories import AgentRunFactory, GoalFactory, NoteFactory, ThreadMessageFactory, UserFactory
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+WIDE, PHONE = {"width": 1440, "height": 900}, {"width": 390, "height": 844}
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+PAGES = ["/", "/notes/", "/notes/new/", "/jobs/", "/settings/", "/settings/models/", "/settings/devices/"]
+PAGES += ["/settings/appearance/", "/goals/new/", "/assistant/", "/welcome/", "/welcome/goal/"]
+RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
+        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")  # playwright's loop runs in this thread; the tests are sync
+        started = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def user() -> User:
+    person = UserFactory.create(first_name="Ines")
+    agent = assistant_of(person)
+    agent.welcomed = True
+    agent.save()
+    return person
+
+
+@pytest.fixture
+def goal(user: User) -> Goal:
+    goal = GoalFactory.create(user=user, title="Vienna half marathon")
+    run = AgentRunFactory.create(thread=goal.thread)
+    ThreadMessageFactory.create(thread=goal.thread, run=run, source=Source.USER, content="My knee hurts.")
+    ThreadMessageFactory.create(thread=goal.thread, run=run, source=Source.AGENT, content="**Rest** for three days.")
+    NoteFactory.create(user=user, thread=goal.thread, title="Two-week plan", body="## Week 49\n- Mon: ride")
+    return goal
+
+
+@pytest.fixture
+def context(browser: Browser, live_server: LiveServer, user: User) -> Iterator[BrowserContext]:
+    client = Client()
+    client.force_login(user)
+    signed_in = browser.new_context(viewport=WIDE, base_url=live_server.url)  # type: ignore[arg-type]
+    cookie = {"name": "sessionid", "value": client.cookies["sessionid"].value, "url": live_server.url}
+    signed_in.add_cookies([cookie])  # type: ignore[list-item]
+    yield signed_in
+    signed_in.close()
+
+
+@pytest.fixture
+def page(context: BrowserContext) -> Iterator[Page]:
+    """A page that must not complain: no violated policy, no error of a script, no dialog, no call to another host."""
+    opened = context.new_page()
+    troubles: list[str] = []
+
+    def on_console(said: ConsoleMessage) -> None:
+        if _is_trouble(said.text, said.type):
+            troubles.append(said.text)
+
+    def on_dialog(dialog: Dialog) -> None:
+        troubles.append(dialog.message)
+        dialog.dismiss()
+
+    def on_request(request: Request) -> None:
+        if "localhost" not in request.url:
+            troubles.append(request.url)
+
+    opened.on("console", on_console)
+    opened.on("pageerror", lambda error: troubles.append(str(error)))
+    opened.on("dialog", on_dialog)
+    opened.on("request", on_request)
+    yield opened
+    assert troubles == []
+
+
+def _is_trouble(text: str, kind: str) -> bool:
+    """This server has no websockets, which the browser and htmx both report; 503 is made by a test."""
+    expected = ("WebSocket", "htmx:ws:error", "status of 503")
+    return kind in ("error", "warning") and not any(words in text for words in expected)
+
+
+@pytest.mark.parametrize("viewport", [WIDE, PHONE], ids=["wide", "phone"])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_page_is_accessible_and_fits(page: Page, goal: Goal, viewport: dict[str, int], scheme: str) -> None:
+    page.set_viewport_size(viewport)  # type: ignore[arg-type]
+    page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+    for path in [*PAGES, f"/goals/{goal.pk}/", f"/goals/{goal.pk}/settings/", f"/goals/{goal.pk}/notes/"]:
+        page.goto(path)
+        found = Axe().run(page, options=RULES)
+        assert found.violations_count == 0, (path, found.generate_report())
+        assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth"), path
+
+
+def test_ren_02_hostile_text_runs_nowhere_and_calls_nobody(page: Page, user: User, goal: Goal) -> None:
+    text = "\n\n".join(PAYLOADS)
+    for payload in PAYLOADS:
+        ThreadMessageFactory.create(thread=goal.thread, source=Source.USER, content=payload)
+        ThreadMessageFactory.create(thread=goal.thread, source=Source.AGENT, content=payload)
+    ThreadMessageFactory.create(thread=goal.thread, source=Source.ERROR, content=text)
+    note = NoteFactory.create(user=user, thread=goal.thread, title=PAYLOADS[0], body=text)
+    Goal.objects.filter(pk=goal.pk).update(title=PAYLOADS[1][:120])
+    for path in ("/", f"/goals/{goal.pk}/", "/notes/", f"/goals/{goal.pk}/settings/", f"/notes/{note.pk}/"):
+        page.goto(path)
+        page.wait_for_load_state("networkidle")
+    page.get_by_text("Read", exact=True).click()
+    page.wait_for_timeout(300)
+    assert page.locator("#note-read").get_by_text("<iframe srcdoc").count() == 1
+
+
+def test_a_draft_survives_a_reload_and_goes_when_it_was_sent(page: Page) -> None:
+    page.goto("/")
+    page.get_by_label("Message to your assistant").fill("Buy new shoes")
+    page.reload()
+    field = page.get_by_label("Message to your assistant")
+    assert field.input_value() == "Buy new shoes"
+    field.press("Enter")
+    page.wait_for_url("**/assistant/?sent=*")
+    assert page.get_by_text("Buy new shoes").count() == 1
+    page.goto("/")
+    assert page.get_by_label("Message to your assistant").input_value() == ""
+
+
+def test_what_could_not_be_sent_stays_with_its_id(page: Page, goal: Goal) -> None:
+    page.goto(f"/goals/{goal.pk}/")
+    field, hidden = page.get_by_label("Message", exact=True), page.locator("#composer [name=client_message_id]")
+    page.route("**/messages", lambda route: route.fulfill(status=503, body=""))
+    field.fill("Is it the shoes?")
+    before = hidden.input_value()
+    field.press("Enter")
+    page.get_by_text("That did not work.").wait_for()
+    assert (field.input_value(), hidden.input_value()) == ("Is it the shoes?", before)
+
+
+def test_shift_enter_breaks_the_line_and_blank_text_is_not_sent(page: Page, goal: Goal) -> None:
+    page.goto(f"/goals/{goal.pk}/")
+    field = page.get_by_label("Message", exact=True)
+    field.press("Enter")
+    field.fill("one")
+    field.press("Shift+Enter")
+    field.press_sequentially("two")
+    assert field.input_value() == "one\ntwo"
+    assert page.locator(".ask").count() == 1
+
+
+def test_a_goal_is_made_in_the_dialog_which_gets_the_focus(page: Page) -> None:
+    page.goto("/")
+    page.get_by_label("New goal").first.click()
+    page.keyboard.type("Learn Go")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/goals/*/")
+    assert page.locator("h1").inner_text() == "Learn Go"
+
+
+def test_the_theme_changes_at_once_and_is_there_before_the_next_page_is_drawn(page: Page) -> None:
+    page.goto("/settings/appearance/")
+    page.get_by_text("Dark", exact=True).click()
+    page.wait_for_load_state("networkidle")
+    assert page.locator("html").get_attribute("data-theme") == "dark"
+    answer = page.goto("/")
+    assert answer
+    assert 'data-theme="dark"' in answer.text()
+
+
+def test_the_editor_saves_by_itself(page: Page, goal: Goal) -> None:
+    page.goto("/notes/")
+    page.get_by_label("Text").fill("new words")
+    page.locator("#note-saved", has_text="Saved").wait_for()
+    page.wait_for_timeout(1200)
+    page.reload()
+    assert page.get_by_label("Text").input_value() == "new words"
+
+
+def test_a_code_block_can_be_copied(context: BrowserContext, page: Page, goal: Goal) -> None:
+    ThreadMessageFactory.create(thread=goal.thread, source=Source.AGENT, content="```py\nimport csv\n```")
+    context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.goto(f"/goals/{goal.pk}/")
+    page.locator(".code [data-copy]").click()
+    page.locator("#status", has_text="Copied").wait_for(state="attached")
+    assert page.evaluate("() => navigator.clipboard.readText()") == "import csv\n"
+
+
+def test_deleting_asks_once_more(page: Page, goal: Goal) -> None:
+    page.goto(f"/goals/{goal.pk}/settings/")
+    page.get_by_role("button", name="Delete goal").click()
+    assert Goal.objects.filter(pk=goal.pk).exists()
+    page.get_by_role("button", name="Delete for good?").click()
+    page.wait_for_url("**/")
+    assert not Goal.objects.filter(pk=goal.pk).exists()

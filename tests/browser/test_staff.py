@@ -1,0 +1,93 @@
+"""The staff's pages and the API's own page in a real browser, under their content policies."""
+
+import shutil
+from collections.abc import Iterator
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.urls import reverse
+from playwright.sync_api import Browser, Page, sync_playwright
+from pytest_django.live_server_helper import LiveServer
+
+from memory.models import Thread
+from tests.factories import (
+    AgentActionFactory,
+    AgentRunFactory,
+    HistoryEntryFactory,
+    ModelCallFactory,
+    ThreadFactory,
+    UserFactory,
+)
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
+        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")  # playwright's loop runs in this thread; the tests are sync
+        started = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def page(browser: Browser, live_server: LiveServer) -> Iterator[Page]:
+    """A page of a member of staff that must not complain."""
+    staff: User = UserFactory.create(staff=True)
+    client = Client()
+    client.force_login(staff)
+    context = browser.new_context(base_url=live_server.url)
+    cookie = {"name": "sessionid", "value": client.cookies["sessionid"].value, "url": live_server.url}
+    context.add_cookies([cookie])  # type: ignore[list-item]
+    opened = context.new_page()
+    troubles: list[str] = []
+    opened.on("console", lambda said: troubles.append(said.text) if said.type == "error" else None)
+    opened.on("response", lambda answer: troubles.append(answer.url) if answer.status >= 400 else None)
+    opened.on("pageerror", lambda error: troubles.append(str(error)))
+    yield opened
+    assert troubles == []
+    context.close()
+
+
+@pytest.fixture
+def thread() -> Thread:
+    thread = ThreadFactory.create()
+    run = AgentRunFactory.create(thread=thread)
+    HistoryEntryFactory(thread=thread, seq=1, run=run)
+    call = {"type": "tool_use", "id": "c1", "name": "create_note", "arguments": {"title": "Shoes"}, "problem": None}
+    HistoryEntryFactory(thread=thread, seq=2, run=run, role="assistant", blocks=[call])
+    AgentActionFactory(run=run)
+    ModelCallFactory(run=run, cost="0.25")
+    return thread
+
+
+def test_the_description_of_the_api_is_drawn(page: Page) -> None:
+    page.goto("/api/v1/docs")
+    page.get_by_text("Say something; the answer comes as events and messages").first.wait_for()
+    operation = page.locator(".opblock", has_text="/api/v1/auth/login")
+    operation.locator("button.opblock-summary-control").click()
+    operation.get_by_text("wrong", exact=False).first.wait_for()
+
+
+def test_the_pages_of_the_staff_keep_the_policy(page: Page, thread: Thread) -> None:
+    page.goto(reverse("admin:index"))
+    assert page.locator(".wm-health li").count() == 5
+    for model in ("memory_thread", "memory_agentrun", "agents_modelcall", "tools_agentaction", "auth_user"):
+        page.goto(reverse(f"admin:{model}_changelist"))
+        assert page.locator("#result_list tbody tr").count() >= 1, model
+
+
+def test_a_call_in_the_transcript_unfolds(page: Page, thread: Thread) -> None:
+    page.goto(reverse("admin:memory_thread_change", args=[thread.pk]))
+    call = page.locator('[data-role="assistant"] details')
+    assert not call.locator("pre").is_visible()
+    call.locator("summary").click()
+    assert call.locator("pre").inner_text() == '{\n  "title": "Shoes"\n}'
+
+
+def test_the_pages_of_rq_are_drawn(page: Page) -> None:
+    page.goto(reverse("django_rq:home"))
+    page.get_by_text("default").first.wait_for()

@@ -1,0 +1,145 @@
+"""manage.py token and manage.py chat."""
+
+import io
+import threading
+from collections.abc import Callable, Iterator
+from uuid import UUID
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.management import CommandError, call_command
+from django.db import connections
+from django.test import Client
+
+from agents import terminal
+from agents.engine import bell, jobs
+from agents.live.stream import redis_client
+from agents.services import assistant_of
+from goals.models import Goal
+from memory.models import AgentRun, Note, RunStatus, ThreadMessage
+from tests.factories import DeviceTokenFactory, GoalFactory, UserFactory
+
+
+@pytest.fixture
+def user(transactional_db: None) -> User:
+    redis_client().flushdb()
+    return UserFactory.create()
+
+
+@pytest.fixture
+def worked(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Runs are worked on in a thread of this process as soon as the doorbell rings."""
+    at_work: list[threading.Thread] = []
+
+    def work(run_id: UUID) -> None:
+        try:
+            jobs.run(str(run_id))
+        finally:
+            connections.close_all()
+
+    def ring(run_id: UUID) -> None:
+        at_work.append(threading.Thread(target=work, args=[run_id]))
+        at_work[-1].start()
+
+    monkeypatch.setattr(bell, "ring", ring)
+    yield
+    for thread in at_work:
+        thread.join(10)
+
+
+@pytest.fixture
+def types(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Set what the person types, line by line; then the input ends."""
+
+    def types(*lines: str) -> None:
+        waiting = list(lines)
+
+        def typed(prompt: str = "") -> str:
+            if not waiting:
+                raise EOFError
+            return waiting.pop(0)
+
+        monkeypatch.setattr("builtins.input", typed)
+
+    return types
+
+
+def chat(user: User, *options: str) -> str:
+    out = io.StringIO()
+    call_command("chat", user.email, *options, stdout=out, stderr=out)
+    return out.getvalue()
+
+
+def test_a_token_is_printed_once_and_opens_the_api(user: User, client: Client) -> None:
+    out = io.StringIO()
+    call_command("token", user.email.upper(), "--name", "Laptop", stdout=out)
+    token = out.getvalue().strip()
+    assert client.get("/api/v1/goals", headers={"Authorization": f"Bearer {token}"}).status_code == 200
+    assert user.devices.get().name == "Laptop"
+
+
+def test_a_token_needs_an_active_user(user: User) -> None:
+    User.objects.update(is_active=False)
+    for email in (user.email, "nobody@example.org"):
+        with pytest.raises(CommandError):
+            call_command("token", email)
+    assert DeviceTokenFactory._meta.model.objects.count() == 0
+
+
+def test_a_conversation_in_the_terminal(user: User, worked: None, types: Callable[..., None], settings: object) -> None:
+    types("Create a note about shoes", "Hello")
+    goal: Goal = GoalFactory.create(user=user, title="Half marathon")
+    shown = chat(user, "--goal", str(goal.pk))
+    assert shown.startswith("Half marathon.")
+    assert "· create_note …" in shown
+    assert "✓ create_note" in shown
+    assert shown.count("(succeeded, ") == 2
+    assert Note.objects.filter(thread=goal.thread).exists()
+    for answer in ThreadMessage.objects.filter(thread=goal.thread, source="agent", message_type="text"):
+        assert shown.count(answer.content) == 1
+
+
+def test_without_a_goal_it_is_the_assistant(user: User, worked: None, types: Callable[..., None]) -> None:
+    types("Hello")
+    assert "(succeeded, " in chat(user)
+    assert AgentRun.objects.get().thread == assistant_of(user).thread
+
+
+def test_goals_of_others_cannot_be_talked_to(user: User) -> None:
+    with pytest.raises(CommandError):
+        chat(user, "--goal", str(GoalFactory().pk))
+
+
+def test_what_is_refused_is_said_and_the_talk_goes_on(user: User, types: Callable[..., None]) -> None:
+    types("x" * 100_001)
+    assert "at most 100,000" in chat(user)
+
+
+def test_the_first_interrupt_stops_the_run_and_the_second_leaves(
+    user: User, types: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bell, "ring", lambda run_id: None)
+    types("Hello")
+    interrupts = iter([KeyboardInterrupt])
+    original = terminal.Conversation._live
+
+    def live(self: terminal.Conversation) -> Iterator[object]:
+        for interrupt in interrupts:
+            raise interrupt
+        return original(self)
+
+    monkeypatch.setattr(terminal.Conversation, "_live", live)
+    assert "(cancelled, " in chat(user)
+    assert AgentRun.objects.get().status == RunStatus.CANCELLED
+
+
+def test_without_redis_the_answer_comes_from_the_database(
+    user: User, worked: None, types: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agents.terminal.tip", lambda thread_id: "")
+    monkeypatch.setattr("agents.terminal.BLOCK_MS", 10)
+    types("Hello")
+    shown = chat(user)
+    answer = ThreadMessage.objects.get(source="agent")
+    assert answer.content in shown
+    assert "(succeeded, " in shown

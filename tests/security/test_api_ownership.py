@@ -1,0 +1,199 @@
+"""T1: nobody reaches anybody else's things. The matrix is generated from the URL resolver, not written by hand."""
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.contrib.auth.models import User
+from django.db.models import Model
+from django.test import Client
+from django.urls import URLPattern, URLResolver, get_resolver, reverse
+
+from agents.api.base import Access
+from agents.engine import bell
+from agents.models import DeviceToken, UserAgent
+from agents.services import assistant_of
+from goals.models import Goal
+from memory.models import AgentRun, Note, RunStatus, Thread, ThreadMessage
+from tests.factories import (
+    AgentActionFactory,
+    AgentRunFactory,
+    GoalFactory,
+    NoteFactory,
+    ThreadMessageFactory,
+    UserFactory,
+    bearer,
+    nobody,
+)
+from tools.models import AgentAction
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+CANARY = "canary-of-"
+# A well-formed body for each route that takes one, so that nothing is refused for its form.
+BODIES: dict[tuple[str, str], dict[str, Any]] = {
+    ("goals", "POST"): {"title": "Mine"},
+    ("goal", "PATCH"): {"title": "Changed"},
+    ("goal_messages", "POST"): {"content": "Changed"},
+    ("agent_messages", "POST"): {"content": "Mine"},
+    ("goal_notes", "POST"): {"title": "Changed"},
+    ("note", "PATCH"): {"title": "Changed"},
+}
+TABLES: tuple[type[Model], ...] = (Goal, Note, Thread, ThreadMessage, AgentRun, AgentAction, UserAgent)
+
+
+@dataclass(frozen=True)
+class Person:
+    """A user with one of everything."""
+
+    user: User
+    ids: dict[str, UUID]
+
+    @property
+    def canary(self) -> str:
+        return f"{CANARY}{self.user.username}"
+
+
+def person() -> Person:
+    user = UserFactory()
+    mark = f"{CANARY}{user.username}"
+    goal = GoalFactory(user=user, title=mark, description=mark)
+    run = AgentRunFactory(thread=goal.thread, error=mark, status=RunStatus.FAILED)
+    note = NoteFactory(thread=goal.thread, title=mark, body=mark)
+    for thread in (goal.thread, assistant_of(user).thread):
+        ThreadMessageFactory(thread=thread, run=run, content=mark)
+    AgentActionFactory(run=run, summary=mark, arguments={"title": mark})
+    return Person(user, {"goal_id": goal.pk, "run_id": run.pk, "note_id": note.pk})
+
+
+@pytest.fixture(autouse=True)
+def no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bell, "ring", lambda run_id: None)
+
+
+def routes() -> list[URLPattern]:
+    (api,) = [found for found in get_resolver().url_patterns if str(found.pattern) == "api/v1/"]
+    assert isinstance(api, URLResolver)
+    return [route for route in api.url_patterns if isinstance(route, URLPattern) and route.name != "nowhere"]
+
+
+def view_of(route: URLPattern) -> Any:
+    return getattr(route.callback, "cls", None)
+
+
+def own_routes() -> list[URLPattern]:
+    return [route for route in routes() if view_of(route).access is Access.OWN]
+
+
+def names_of(route: URLPattern) -> list[str]:
+    return list(route.pattern.converters)
+
+
+def address(route: URLPattern, ids: dict[str, UUID]) -> str:
+    return reverse(f"api:{route.name}", kwargs={name: ids[name] for name in names_of(route)})
+
+
+def mixtures(route: URLPattern, caller: Person, other: Person) -> Iterator[dict[str, UUID]]:
+    """Every way to fill the id positions of a route with at least one id that is not the caller's."""
+    names = names_of(route)
+    for choice in itertools.product(("own", "other", "nobody", "wrong kind"), repeat=len(names)):
+        if set(choice) - {"own"}:
+            yield {name: _filled(name, how, caller, other) for name, how in zip(names, choice, strict=True)}
+
+
+def _filled(name: str, how: str, caller: Person, other: Person) -> UUID:
+    if how == "wrong kind":
+        return next(found for kind, found in other.ids.items() if kind != name)
+    return {"own": caller.ids[name], "other": other.ids[name], "nobody": nobody()}[how]
+
+
+def ask(caller: Person | None, route: URLPattern, method: str, ids: dict[str, UUID]) -> Any:
+    headers = bearer(caller.user) if caller else {}
+    body = BODIES.get((str(route.name), method), {})
+    send = getattr(Client(), method.lower())
+    arguments = {} if method == "GET" else {"data": body, "content_type": "application/json"}
+    return send(address(route, ids), headers=headers, **arguments)
+
+
+def belongings(person: Person) -> dict[str, list[dict[str, Any]]]:
+    """All rows of a person. Devices are not among them: each question above makes one."""
+    threads = Thread.objects.filter(user=person.user)
+    rows = {}
+    for table in TABLES:
+        fields = {field.name for field in table._meta.get_fields()}
+        wanted = {"user": person.user} if "user" in fields else {"thread__in": threads}
+        rows[table.__name__] = list(table._default_manager.filter(**wanted).order_by("pk").values())
+    return rows
+
+
+def content_of(answer: Any) -> str:
+    return "" if answer.streaming else answer.content.decode()
+
+
+def test_every_route_declares_who_may_use_it() -> None:
+    undeclared = [route.name for route in routes() if not isinstance(view_of(route).access, Access)]
+    assert undeclared == []
+    assert len(own_routes()) >= 13
+
+
+def test_the_ids_of_others_are_ids_of_nothing() -> None:
+    alice, bob = person(), person()
+    before = belongings(bob)
+    asked, leaks = 0, []
+    for route in own_routes():
+        for method, ids in itertools.product(METHODS, mixtures(route, alice, bob)):
+            answer = ask(alice, route, method, ids)
+            asked += 1
+            if answer.status_code not in (404, 405) or bob.canary in content_of(answer):
+                leaks.append((route.name, method, answer.status_code))
+    assert leaks == []
+    assert asked > 100
+    assert belongings(bob) == before
+
+
+def test_lists_and_single_places_hold_only_what_is_ones_own() -> None:
+    alice, bob = person(), person()
+    before = belongings(bob)
+    for route, method in itertools.product([r for r in own_routes() if r.name != "logout"], METHODS):
+        if names_of(route) and method != "GET":
+            continue
+        answer = ask(alice, route, method, alice.ids)
+        assert answer.status_code in (200, 201, 202, 405), (route.name, method)
+        assert bob.canary not in content_of(answer), (route.name, method)
+    assert belongings(bob) == before
+
+
+def test_filters_and_cursors_do_not_lead_to_others() -> None:
+    alice, bob = person(), person()
+    headers = bearer(alice.user)
+    foreign = ThreadMessage.objects.filter(thread__user=bob.user)
+    queries = [
+        ("api:runs", {"goal": str(bob.ids["goal_id"])}),
+        *(("api:agent_messages", {"after": str(message.pk)}) for message in foreign),
+    ]
+    for name, query in queries:
+        answer = Client().get(reverse(name), query, headers=headers)
+        assert bob.canary not in answer.content.decode()
+        assert answer.status_code == 400 or answer.json()["results"] == []
+
+
+def test_the_owner_is_let_in_by_the_same_matrix() -> None:
+    """Without this the matrix would also pass when every address answered 404."""
+    for route in own_routes():
+        alice = person()
+        allowed = [m for m in METHODS if ask(alice, route, m, alice.ids).status_code in (200, 201, 202, 204)]
+        offered = {m.upper() for m in METHODS if hasattr(view_of(route), m.lower())}
+        assert set(allowed) | {"DELETE"} >= offered, route.name
+
+
+def test_without_a_token_nothing_opens() -> None:
+    alice = person()
+    for route, method in itertools.product(own_routes(), METHODS):
+        answer = ask(None, route, method, alice.ids)
+        assert answer.status_code == 401, (route.name, method)
+        assert CANARY not in content_of(answer)
+    assert not DeviceToken.objects.exists()
