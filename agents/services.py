@@ -28,11 +28,13 @@ class Refused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """A message that is committed. `created` is false when the same client id had been accepted before."""
+    """A message that is committed. `created` is false when the same client id had been accepted before; `fresh` is
+    true when the run was queued for this very message."""
 
     message: ThreadMessage
     run_id: UUID | None
     created: bool
+    fresh: bool = False
 
 
 def send_message(thread: Thread, content: str, client_message_id: UUID | None = None) -> Accepted:
@@ -67,7 +69,7 @@ def send_message(thread: Thread, content: str, client_message_id: UUID | None = 
     if row.fresh:
         announce_status(thread, run_id, RunStatus.QUEUED)
         bell.ring(run_id)
-    return Accepted(message, row.run_id, created=True)
+    return Accepted(message, row.run_id, created=True, fresh=row.fresh)
 
 
 def stop_run(run: AgentRun) -> None:

@@ -15,7 +15,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from agents.live import frames
 from agents.live.details import details
-from agents.live.screen import changed, earlier
+from agents.live.screen import Screen, changed, earlier
 from agents.pages import conversation
 from agents.services import Refused, assistant_of, retry, send_message, stop_run
 from memory.models import AgentRun, Thread, ThreadMessage
@@ -52,7 +52,7 @@ def thread_messages(request: SignedInRequest, thread_id: UUID) -> HttpResponse:
     if not _is_partial(request):
         return _back(request, f"?sent={accepted.message.client_message_id or ''}")
     note = frames.partial("#composer-note", "innerHTML", "")
-    return HttpResponse(frames.partials(changed(thread, [], [accepted.message.pk])) + note)
+    return HttpResponse(_news(request, changed(thread, [], [accepted.message.pk]), accepted.message.pk) + note)
 
 
 @require_GET
@@ -103,7 +103,15 @@ def _now(request: HttpRequest, thread: Thread) -> HttpResponse:
     """The page as it is after a press of a button."""
     if not _is_partial(request):
         return _back(request)
-    return HttpResponse(frames.partials(changed(thread, [], [])))
+    return HttpResponse(_news(request, changed(thread, [], [])))
+
+
+def _news(request: HttpRequest, screen: Screen, new: UUID | None = None) -> str:
+    """Return the partials for a page. While its socket writes it, only a turn that it lacks: the rest may be newer."""
+    if request.headers.get("X-Live") != "1":
+        return frames.partials(screen)
+    piece = next((piece for piece in frames.pieces(screen, screen.text) if new and piece.turn == new), None)
+    return frames.append(new, piece.html) if new and piece else ""
 
 
 def _refused(request: HttpRequest, thread: Thread, refused: Refused, content: str) -> HttpResponse:

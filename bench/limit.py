@@ -62,6 +62,9 @@ class Limit:
         """Of all calls so far."""
         return self._prompt_tokens
 
+    async def close(self) -> None:
+        await self._client.close()
+
     async def _turn(self, batch: Batch) -> None:
         conversation, messages = uuid.uuid4(), [{"role": "system", "content": SYSTEM}]
 
@@ -116,6 +119,7 @@ async def main() -> None:
             await connection.execute(TABLE)
         limit = Limit(pool, os.environ["OPENAI_BASE_URL"])
         await answer_orders("ready", {"batch": limit.batch, "prompt_tokens": limit.prompt_tokens})
+        await limit.close()
 
 
 if __name__ == "__main__":

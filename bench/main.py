@@ -32,7 +32,7 @@ def main(arguments: Sequence[str]) -> int:
             outcomes = _measure_all(system, (warm_up, *scenarios))[1:]
         print(report.table(outcomes), report.parts(outcomes), sep="\n\n")
         if folder:
-            print(hotspots.summary(folder, sum(each.turns * each.rounds for each in (warm_up, *scenarios))))
+            print(hotspots.summary(folder, sum(each.turns * each.rounds for each in scenarios)))
     if options.json:
         options.json.write_bytes(orjson.dumps(report.document(outcomes), option=orjson.OPT_INDENT_2))
     return _complain(outcomes)

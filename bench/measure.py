@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from bench.batch import Batch, Order
 from bench.processes import cpu_ms, pss_mb, tree_cpu_ms
-from bench.scenarios import Scenario
+from bench.scenarios import WARM_UP, Scenario
 from bench.system import System
 
 type Figures = dict[str, float]
@@ -62,7 +62,7 @@ def _waymark(system: System, scenario: Scenario, side: Side) -> None:
     tokens = system.prompt_tokens()
     before = {name: cpu_ms([pid]) for name, pid in system.parts.items()}
     pids = list(system.parts.values())
-    with system.profiled():
+    with system.profiled(scenario != WARM_UP):
         figures = _watched(system, scenario, side, lambda: cpu_ms(pids), pids, _ask_waymark)
     figures |= {f"cpu_{name}": (cpu_ms([pid]) - before[name]) / scenario.turns for name, pid in system.parts.items()}
     time.sleep(0.2)  # the last runs are settled after their answer was seen

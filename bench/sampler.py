@@ -45,7 +45,8 @@ def _watch(stacks: Counter[str], over: threading.Event, now_file: Path) -> None:
                 now = time.clock_gettime_ns(time.pthread_getcpuclockid(thread))
             except OSError:
                 continue
-            spent = now - used.get(thread, now)
+            before = used.get(thread, 0)
+            spent = now - before if now >= before else now  # the number may have belonged to a thread that has ended
             used[thread] = now
             if spent and counting:
                 stacks[_stack(frame)] += spent // 1000

@@ -38,13 +38,14 @@ class System:
     profile: Path | None
 
     @contextmanager
-    def profiled(self) -> Iterator[None]:
-        """Let the samplers count while the block runs."""
-        if self.profile:
-            (self.profile / NOW).touch()
+    def profiled(self, wanted: bool) -> Iterator[None]:
+        """Let the samplers count while the block runs, if there are any."""
+        mark = self.profile / NOW if self.profile and wanted else None
+        if mark:
+            mark.touch()
         yield
-        if self.profile:
-            (self.profile / NOW).unlink()
+        if mark:
+            mark.unlink()
 
     def prompt_tokens(self) -> int:
         """What Waymark's runs have sent to the model so far."""

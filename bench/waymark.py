@@ -1,6 +1,8 @@
 """Waymark's processes as `bin/up` makes them, with a worker that holds 220 runs at once, on servers that the
 environment names. Prints one line of JSON when it is ready and stops everything when its input ends.
 
+aiohttp, which only the limit needs, is hidden from them: the openai package would load it, and no installation has it.
+
 With WAYMARK_BENCH_PROFILE, a directory, web and worker leave a profile there.
 """
 
@@ -23,6 +25,7 @@ READY_SECONDS = 60
 
 
 def main() -> None:
+    sys.modules["aiohttp"] = None  # type: ignore[assignment]
     data = Path(os.environ["WAYMARK_DATA"])
     listener = listen("127.0.0.1", 0)
     address = f"http://127.0.0.1:{listener.getsockname()[1]}"

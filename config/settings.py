@@ -185,7 +185,7 @@ SPECTACULAR_SETTINGS = {
 }
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2_000_000
 
-# -- What agents are and may do -----------------------------------------------------------------------------------------
+# -- What agents are and may do --------------------------------------------------------------------------------------
 AGENT_KINDS = ["goals.models.Goal", "agents.models.UserAgent", "agents.models.AgentTask"]
 AGENT_TOOLS = [
     "agents.tools.SendMessage",

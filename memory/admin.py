@@ -26,7 +26,7 @@ class ThreadAdmin(ReadOnlyAdmin[Thread]):
     list_select_related = ["user"]
     search_fields = ["id", "user__email"]
     ordering = ["-id"]
-    fields = ["user", "kind", "created_at", "pending", "runtime", "elsewhere", "transcript"]
+    fields = ["user", "kind", "created_at", "active_at", "pending", "runtime", "elsewhere", "transcript"]
 
     @admin.display(boolean=True, description="orchestrator running")
     def working(self, thread: Thread) -> bool:

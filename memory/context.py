@@ -5,10 +5,12 @@ import zoneinfo
 from dataclasses import dataclass
 from datetime import datetime
 
-from memory.models import Note, Thread
+from memory import pool
+from memory.models import Thread
 from memory.text import clip
 
 NOTES_LISTED = 30
+NOTES = "SELECT title, body FROM memory_note WHERE thread_id = %(thread)s ORDER BY created_at LIMIT %(most)s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,5 +35,5 @@ def context_for(thread: Thread, now: datetime, time_zone: str, with_notes: bool)
 
 
 def _list_of(thread: Thread) -> str:
-    notes = Note.objects.filter(thread=thread).order_by("created_at").values_list("title", "body")[:NOTES_LISTED]
-    return "\n".join(f"- {title}: {clip(body, 160)}" for title, body in notes)
+    rows = pool.execute(NOTES, {"thread": thread.pk, "most": NOTES_LISTED})
+    return "\n".join(f"- {title}: {clip(body, 160)}" for title, body in rows)

@@ -13,10 +13,13 @@ from typing import Any
 import orjson
 from django.conf import settings
 from django.db import connections
-from psycopg import Connection
+from psycopg import Connection, Cursor
 from psycopg.rows import TupleRow
 from psycopg.types.json import set_json_dumps, set_json_loads
 from psycopg_pool import ConnectionPool
+
+# All these statements find their rows by key, so one plan is as good as another and is made once.
+PLANNED_ONCE = "-c plan_cache_mode=force_generic_plan"
 
 type Row = tuple[Any, ...]
 
@@ -31,13 +34,21 @@ def execute(sql: str, parameters: Mapping[str, object]) -> list[Row]:
         psycopg.Error: the statement failed or its outcome is unknown.
     """
     with _open_pool().connection() as connection:
-        return execute_on(connection, sql, parameters)
+        cursor = connection.execute(sql.encode(), parameters)
+        return cursor.fetchall() if cursor.description else []
 
 
 def execute_on(connection: Connection[Any], sql: str, parameters: Mapping[str, object]) -> list[Row]:
-    """Run one statement on a given connection, for callers that have a transaction open."""
-    cursor = connection.execute(sql.encode(), parameters)
-    return cursor.fetchall() if cursor.description else []
+    """Run one statement on a given connection, for callers that have a transaction open.
+
+    Django's own cursors write the parameters into the text, which PostgreSQL must then parse and plan each time.
+    """
+    before, connection.prepare_threshold = connection.prepare_threshold, 0
+    try:
+        cursor = Cursor(connection).execute(sql.encode(), parameters)
+        return cursor.fetchall() if cursor.description else []
+    finally:
+        connection.prepare_threshold = before
 
 
 @contextlib.contextmanager
@@ -81,7 +92,7 @@ def _make() -> ConnectionPool[Connection[TupleRow]]:
     wanted = ("host", "port", "user", "password", "dbname", "connect_timeout", "options", "sslmode", "sslrootcert")
     return ConnectionPool(
         kwargs={key: parameters[key] for key in wanted if key in parameters}
-        | {"autocommit": True, "prepare_threshold": 0},
+        | {"autocommit": True, "prepare_threshold": 0, "options": f"{parameters.get('options', '')} {PLANNED_ONCE}"},
         min_size=1,
         max_size=settings.WAYMARK_HOT_POOL,
         timeout=20,

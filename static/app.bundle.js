@@ -252,6 +252,7 @@ var htmx=(()=>{const e={parse(t){if(!t)return{};if(t.startsWith("{"))return JSON
 (() => {
   const SIGNED_OUT = 4401, AWAY = 20_000, EVERY = 5_000;
   const source = () => document.querySelector("[data-last-seq]");
+  let connected = false;
   let lostAt = null;
   let timer = null;
 
@@ -276,6 +277,7 @@ var htmx=(()=>{const e={parse(t){if(!t)return{};if(t.startsWith("{"))return JSON
   }
 
   document.addEventListener("htmx:ws:after:connection", (event) => {
+    connected = true;
     lostAt = null;
     clearInterval(timer);
     timer = null;
@@ -286,6 +288,7 @@ var htmx=(()=>{const e={parse(t){if(!t)return{};if(t.startsWith("{"))return JSON
 
   document.addEventListener("htmx:ws:close", (event) => {
     const { code, reason } = event.detail;
+    connected = false;
     if (code === SIGNED_OUT) return location.reload();
     if (reason === "removed") return undefined;
     lostAt ??= Date.now();
@@ -310,6 +313,11 @@ var htmx=(()=>{const e={parse(t){if(!t)return{};if(t.startsWith("{"))return JSON
     const frame = parse(event.detail.message.data);
     if (frame?.seq && source()) source().dataset.lastSeq = frame.seq;
     if (frame?.say) waymark.say(frame.say);
+  });
+
+  /* While the socket writes the page, the answer to a press of a button must not overwrite what is newer. */
+  document.addEventListener("htmx:config:request", (event) => {
+    if (connected) event.detail.ctx.request.headers["X-Live"] = "1";
   });
 
   function poll() {

@@ -3,7 +3,6 @@
 import contextlib
 import os
 import re
-import signal
 import socket
 import subprocess
 import sys
@@ -26,13 +25,13 @@ def environment(**extra: str) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def running(*command: str, stop: signal.Signals = signal.SIGTERM, **extra: str) -> Iterator[subprocess.Popen[bytes]]:
+def running(*command: str, **extra: str) -> Iterator[subprocess.Popen[bytes]]:
     """Run a command of ours while the block runs."""
     process = subprocess.Popen([sys.executable, *command], cwd=ROOT, env=environment(**extra))
     try:
         yield process
     finally:
-        process.send_signal(stop)
+        process.terminate()
         try:
             process.wait(10)
         except subprocess.TimeoutExpired:

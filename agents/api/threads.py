@@ -23,7 +23,7 @@ from agents.live.snapshot import message_json, tip
 from agents.live.sse import event_stream
 from agents.models import DeviceToken
 from agents.serializers import AcceptedShape, ErrorShape, MessageBody, MessageShape, run_json
-from agents.services import assistant_of, send_message
+from agents.services import Accepted, assistant_of, send_message
 from memory.models import AgentRun, MessageQuerySet, Thread, ThreadMessage
 
 OLDEST_FIRST = Order(("position",), descending=False)
@@ -80,7 +80,7 @@ class Messages(ThreadView):
         """202: accepted. 200: this `client_message_id` had been accepted before; the same message and run."""
         given = self.body(MessageBody)
         accepted = send_message(self.thread(), given["content"], given.get("client_message_id"))
-        run = AgentRun.objects.filter(pk=accepted.run_id).first() if accepted.run_id else None
+        run = _run_of(accepted)
         answer = {"message": message_json(accepted.message), "run": run_json(run, self.goal()) if run else None}
         return Response(answer, status=202 if accepted.created else 200)
 
@@ -161,6 +161,15 @@ def _given_back(view: Callable[..., Any]) -> Callable[..., Any]:
             close_old_connections()
 
     return call
+
+
+def _run_of(accepted: Accepted) -> AgentRun | None:
+    """A run that was queued with the message is known without asking: both are rows of one statement."""
+    if accepted.run_id is None:
+        return None
+    if accepted.fresh:
+        return AgentRun(id=accepted.run_id, created_at=accepted.message.created_at)
+    return AgentRun.objects.filter(pk=accepted.run_id).first()
 
 
 def _cursor(request: HttpRequest) -> str | None:

@@ -22,5 +22,5 @@ def ring(run_id: UUID) -> None:
 
 @cache
 def _queue(_process: int) -> Queue:
-    """Kept, because django_rq.get_queue costs four times the enqueue itself; per process, because forks must not share."""
+    """Kept: django_rq.get_queue costs four times the enqueue itself. One a process: forks must not share."""
     return django_rq.get_queue("default")

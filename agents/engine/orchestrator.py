@@ -118,8 +118,7 @@ class Orchestrator:
 
     def _thinker(self, provider: Provider) -> Thinker:
         summons = self.summons
-        tools = [tool.spec() for tool in summons.tools.values()]
-        return Thinker(summons.choice, summons.system, tools, self.held.cancel, self._try_again, provider)
+        return Thinker(summons.choice, summons.system, summons.specs, self.held.cancel, self._try_again, provider)
 
     def _try_again(self, failed: Settled) -> None:
         """A model call will be repeated: the text so far is void, for the record and for those who look on."""

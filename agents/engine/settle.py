@@ -142,7 +142,7 @@ class Settler:
                 publish(thread.pk, thread.user_id, failed)
             else:
                 announce_cell(thread, run_id, cell)
-        announce_status(thread, run_id, ending.status, self.lease.step, final.cost)
+        announce_status(thread, run_id, ending.status, self.lease.iterations, final.cost)
 
 
 def _account(finished: Sequence[Result]) -> str:

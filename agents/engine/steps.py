@@ -57,6 +57,7 @@ class Steps:
     last_reply: the reply that ended the run, once there is one.
     said: whether the agent has spoken to the user in this run.
     finished: the results so far, for the words that a stopped run leaves.
+    has_next_call: whether the model call that follows the current calls was started with the last of them.
     """
 
     summons: Summons
@@ -67,6 +68,7 @@ class Steps:
     finished: list[Result] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
     pending: bool = False
+    has_next_call: bool = False
 
     @cached_property
     def executor(self) -> Executor:
@@ -75,6 +77,7 @@ class Steps:
 
     def replied(self, reply: Reply) -> None:
         """D3 + D5. A reply without calls waits for the run's end, which records both in one commit."""
+        self.held.lease.iterations = self.held.lease.step + 1
         if not reply.message.calls:
             self.last_reply = reply
             return
@@ -82,6 +85,7 @@ class Steps:
         attempts = self.executor.prepare(reply.message.calls, lease.step)
         first = lease.next_seq + 1
         self.calls = [Call(attempt, new_id(), first + attempt.position) for attempt in attempts]
+        self.has_next_call = False
         interim = interim_cells(reply, self.thinker.settled.latency_ms)
         cells = [*interim, *(tool_cell(call.cell, call.attempt.action_id) for call in self.calls)]
         pulse = journal.reply(lease, reply.message, self.thinker.settled, [_start(a) for a in attempts], cells)
@@ -109,7 +113,8 @@ class Steps:
 
     def acted(self, last: bool) -> None:
         """D6 of what is not recorded yet; with D7 + D2 when another model call follows."""
-        self._record([call for call in self.calls if not call.recorded], None if last else self.summons.next_call)
+        starts = not last and not self.has_next_call
+        self._record([call for call in self.calls if not call.recorded], self.summons.next_call if starts else None)
 
     def inbox(self) -> list[Message]:
         """User messages that came while the run was busy; they are answered in the next step (mission B11)."""
@@ -121,21 +126,29 @@ class Steps:
         return taken
 
     def local(self, attempt: Attempt, effect: Callable[[], Result]) -> Result:
-        """Effect, audit row and result in one transaction (invariant I7)."""
+        """Effect, audit row and result in one transaction (invariant I7). After the last call of a reply the next
+        model call starts in the same commit, unless the run ends there."""
         call = self.calls[attempt.position]
         with transaction.atomic():
             call.result = effect()
+            is_last = all(other.recorded for other in self.calls if other is not call) and not self._ends()
             pulse = journal.outcome(
                 self.held.lease,
                 [_outcome(call.result)],
                 {call.place: call.result.message},
                 said_cells([call.result]),
+                self.summons.next_call if is_last else None,
                 on=orm_connection(),
             )
-        call.recorded = True
+        call.recorded, self.has_next_call = True, is_last
         self._announce_outcome(call)
         self._feel(pulse)
         return call.result
+
+    def _ends(self) -> bool:
+        """Whether a call of this reply has spoken to the user, after which a conversational run ends."""
+        said = any(call.result.said is not None for call in self.calls if call.result)
+        return said and self.summons.converses
 
     def _run(self, call: Call) -> None:
         with orm():

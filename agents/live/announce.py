@@ -8,6 +8,7 @@ from django.utils import timezone
 from agents.engine.journal import Cell
 from agents.live.events import MessagePosted, RunChanged
 from agents.live.stream import publish
+from agents.providers.pricing import dollars
 from memory.models import AgentRun, Source, Thread, ThreadMessage
 
 
@@ -33,8 +34,8 @@ def announce_run(run: AgentRun) -> None:
 
 
 def announce_status(thread: Thread, run_id: UUID, status: str, step: int = 0, cost: Decimal | None = None) -> None:
-    shown = None if cost is None else str(cost)
-    publish(thread.pk, thread.user_id, RunChanged(run=run_id, status=status, iterations=step, cost=shown))
+    event = RunChanged(run=run_id, status=status, iterations=step, cost=None if cost is None else dollars(cost))
+    publish(thread.pk, thread.user_id, event)
 
 
 def announce_cell(thread: Thread, run_id: UUID, cell: Cell) -> None:

@@ -25,9 +25,12 @@ def upsert(turn_id: UUID, html: str, *, is_there: bool = False) -> str:
     """Put a turn in its place, or at the end when the page does not have it yet."""
     name = f"#turn-{turn_id}"
     morph = partial(name, MORPH, html)
-    if is_there:
-        return morph
-    return partial("#empty", "delete", "") + morph + partial(f"#turns:not(:has({name}))", "beforeend", html)
+    return morph if is_there else morph + append(turn_id, html)
+
+
+def append(turn_id: UUID, html: str) -> str:
+    """Put a turn at the end unless the page has it."""
+    return partial("#empty", "delete", "") + partial(f"#turns:not(:has(#turn-{turn_id}))", "beforeend", html)
 
 
 def partials(screen: Screen) -> str:

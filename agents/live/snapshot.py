@@ -9,6 +9,7 @@ import redis
 
 from agents.live.keys import KEPT_SECONDS, partial_key, stream_key
 from agents.live.stream import redis_client
+from agents.providers.pricing import dollars
 from memory.models import AgentRun, ThreadMessage
 
 logger = logging.getLogger(__name__)
@@ -115,6 +116,6 @@ def run_json(run: AgentRun) -> dict[str, Any]:
         "started_at": run.started_at,
         "finished_at": run.finished_at,
         "iterations": run.step,
-        "cost": f"{run.cost.normalize():f}" if run.cost_known else None,
+        "cost": dollars(run.cost) if run.cost_known else None,
         "error": run.error,
     }

@@ -61,3 +61,8 @@ def cost(model: str, kind: str, usage: Usage) -> Decimal | None:
     """Return what a call cost in US dollars; None when the price or the tokens are unknown."""
     price = price_of(model, kind)
     return charge(price, usage) if price else None
+
+
+def dollars(amount: Decimal) -> str:
+    """Return an amount as a plain decimal: no exponent, no trailing zeros."""
+    return f"{amount.normalize():f}"

@@ -10,6 +10,7 @@ import functools
 import select
 import socket
 import ssl
+import threading
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -20,9 +21,18 @@ CONNECT_SECONDS = 10.0
 KEEP_SECONDS = 30.0
 
 
-@functools.cache
+_lock = threading.Lock()
+
+
 def ssl_context() -> ssl.SSLContext:
-    """The process's one context, because making it takes 20 ms. It trusts what the system trusts."""
+    """The process's one context, because making it takes 20 ms, and 200 runs may begin at once. It trusts what the
+    system trusts."""
+    with _lock:
+        return _ssl_context()
+
+
+@functools.cache
+def _ssl_context() -> ssl.SSLContext:
     return httpcore2.default_ssl_context()
 
 

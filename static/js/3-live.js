@@ -6,6 +6,7 @@
 (() => {
   const SIGNED_OUT = 4401, AWAY = 20_000, EVERY = 5_000;
   const source = () => document.querySelector("[data-last-seq]");
+  let connected = false;
   let lostAt = null;
   let timer = null;
 
@@ -30,6 +31,7 @@
   }
 
   document.addEventListener("htmx:ws:after:connection", (event) => {
+    connected = true;
     lostAt = null;
     clearInterval(timer);
     timer = null;
@@ -40,6 +42,7 @@
 
   document.addEventListener("htmx:ws:close", (event) => {
     const { code, reason } = event.detail;
+    connected = false;
     if (code === SIGNED_OUT) return location.reload();
     if (reason === "removed") return undefined;
     lostAt ??= Date.now();
@@ -64,6 +67,11 @@
     const frame = parse(event.detail.message.data);
     if (frame?.seq && source()) source().dataset.lastSeq = frame.seq;
     if (frame?.say) waymark.say(frame.say);
+  });
+
+  /* While the socket writes the page, the answer to a press of a button must not overwrite what is newer. */
+  document.addEventListener("htmx:config:request", (event) => {
+    if (connected) event.detail.ctx.request.headers["X-Live"] = "1";
   });
 
   function poll() {

@@ -24,16 +24,16 @@ MAIN_JOB = "Create a note about what I need for a half marathon in May"
 SLOW = 30_000
 
 # What a page shows, without what its scripts keep there: clocks, the pill, marks of htmx, folds that are open.
-LOOK = """() => ["bar", "turns", "queue", "panel-body"].map((id) => {
+LOOK = """() => ["bar", "turns", "queue", "panel-body"].flatMap((id) => {
   const part = document.getElementById(id)?.cloneNode(true);
-  if (!part) return "";
+  if (!part) return [];
   part.querySelectorAll("time[data-since], .live, .cell-body[hx-get]").forEach((each) => each.replaceChildren());
   for (const each of [part, ...part.querySelectorAll("*")]) {
     for (const name of ["data-htmx-powered", "open", "hidden", "data-stale"]) each.removeAttribute(name);
     if (each.matches(".live")) each.removeAttribute("data-state");
     if (!each.getAttribute("class")) each.removeAttribute("class");
   }
-  return part.innerHTML.replace(/>\\s+/g, ">").replace(/\\s+</g, "<").replace(/\\s+/g, " ").trim();
+  return part.innerHTML.replace(/>\\s+/g, ">").replace(/\\s+</g, "<").replace(/\\s+/g, " ").trim().split(/(?=<)/);
 })"""
 
 

@@ -1,5 +1,6 @@
 """Notes of the goal (or task, or assistant) that the agent works on."""
 
+from django.contrib.auth.models import User
 from pydantic import Field
 
 from memory.models import Author, Note, Thread
@@ -52,7 +53,7 @@ class SearchNotes(Tool[NoteQuery]):
 
     def run(self, arguments: NoteQuery, context: ToolContext) -> Outcome:
         thread = _thread(context)
-        found = list(search_notes(thread.user, arguments.query, thread)[:SHOWN])
+        found = list(search_notes(User(pk=context.user_id), arguments.query, thread)[:SHOWN])
         return Outcome(_listing(found), f"“{clip(arguments.query, 60)}”, {len(found)} found")
 
 
@@ -68,12 +69,13 @@ class ListNotes(Tool[NothingAsked]):
 
     def run(self, arguments: NothingAsked, context: ToolContext) -> Outcome:
         thread = _thread(context)
-        found = list(search_notes(thread.user, "", thread)[:SHOWN])
+        found = list(search_notes(User(pk=context.user_id), "", thread)[:SHOWN])
         return Outcome(_listing(found), f"{len(found)} found")
 
 
 def _thread(context: ToolContext) -> Thread:
-    return Thread.objects.select_related("user").get(pk=context.thread_id)
+    """Only its identity and its owner, which the engine knows: not worth a query."""
+    return Thread(pk=context.thread_id, user_id=context.user_id)
 
 
 def _listing(notes: list[Note]) -> str:

@@ -26,8 +26,9 @@ from memory.messages import Message
 FINAL = f"""
 WITH l AS (SELECT id FROM memory_thread WHERE id = %(thread)s FOR UPDATE),
 r AS (
-  UPDATE memory_agentrun AS run SET status = %(status)s, reason = %(reason)s, error = %(error)s, lease_token = NULL,
-    lease_until = NULL, finished_at = clock_timestamp(), {TOTALS}
+  UPDATE memory_agentrun AS run SET status = %(status)s, reason = %(reason)s, error = %(error)s,
+    step = greatest(run.step, %(iterations)s), lease_token = NULL, lease_until = NULL,
+    finished_at = clock_timestamp(), {TOTALS}
   FROM l WHERE {FENCE}
   RETURNING run.id, run.thread_id, run.step, run.status, run.cost, run.cost_known),
 t AS (
@@ -67,6 +68,7 @@ def final(
         | settle_parameters(lease, settled)
         | {
             "thread": lease.thread_id,
+            "iterations": lease.iterations,
             "status": status,
             "reason": reason,
             "error": error,

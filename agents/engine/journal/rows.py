@@ -20,7 +20,11 @@ class LeaseLost(Exception):
 
 @dataclass(slots=True)
 class Lease:
-    """A claimed run, as its worker holds it. `next_seq` is the history's next free place."""
+    """A claimed run, as its worker holds it.
+
+    next_seq: the history's next free place.
+    iterations: how many steps have had their reply; at a run's end that is its `step`.
+    """
 
     run_id: UUID
     token: UUID
@@ -32,6 +36,7 @@ class Lease:
     cancelling: bool = False
     recovered: bool = False
     call_id: UUID = field(default_factory=new_id)
+    iterations: int = 0
 
 
 @dataclass(frozen=True, slots=True)

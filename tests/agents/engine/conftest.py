@@ -50,6 +50,7 @@ def say(goal: Goal, rung: list[UUID]) -> Callable[[str], AgentRun]:
         accepted: Accepted = services.send_message(goal.thread, text)
         while rung:
             jobs.run(str(rung.pop(0)))
+        assert accepted.run_id
         return AgentRun.objects.get(pk=accepted.run_id)
 
     return say

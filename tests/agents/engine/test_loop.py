@@ -45,9 +45,11 @@ def call(name: str, number: int = 1, problem: str | None = None) -> Message:
     return assistant("", [ToolUse(id=f"{name}{number}", name=name, arguments={}, problem=problem)])
 
 
-def events(script: Script, *, ends_after_message: bool = True, **limits: int) -> list[LoopEvent]:
-    bounds = {"iterations": 20, "seconds": 600, "same_tool": 5, "history_entries": None} | limits
-    loop = CoreLoop([user("go")], script.think, script.act, script.inbox, Limiter(**bounds), ends_after_message)
+def events(
+    script: Script, *, ends_after_message: bool = True, iterations: int = 20, history_entries: int | None = None
+) -> list[LoopEvent]:
+    limiter = Limiter(iterations, seconds=600, same_tool=5, history_entries=history_entries)
+    loop = CoreLoop([user("go")], script.think, script.act, script.inbox, limiter, ends_after_message)
     return list(loop.run())
 
 

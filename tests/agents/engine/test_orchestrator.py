@@ -57,7 +57,7 @@ def test_a_message_is_answered_and_the_run_is_recorded(goal: Goal, say: Say, llm
     run = say("Hi")
 
     assert cells(goal) == [("user", "text", "Hi"), ("agent", "text", "Hello **you**")]
-    assert (run.status, run.trigger, run.step, run.error) == ("succeeded", "message", 0, "")
+    assert (run.status, run.trigger, run.step, run.error) == ("succeeded", "message", 1, "")
     assert run.started_at
     assert run.finished_at
     assert run.finished_at >= run.started_at
@@ -100,7 +100,8 @@ def test_the_cost_is_counted_per_call_and_run(goal: Goal, say: Say, llm: LLMServ
 def test_an_unknown_price_stays_unknown(goal: Goal, say: Say, llm: LLMServer) -> None:
     llm.script([Reply(text="Hello")])
     run = say("Hi")
-    assert (run.cost, run.cost_known) == (0, False)
+    assert run.cost == 0
+    assert not run.cost_known
     assert ModelCall.objects.get(run=run).cost is None
 
 
@@ -318,13 +319,13 @@ def test_a_run_is_stopped_between_tokens(goal: Goal, rung: list[UUID], llm: LLMS
     worker.start()
     wait_until(lambda: len(llm.requests) == 2)
 
-    services.stop_run(AgentRun.objects.select_related("thread").get(pk=accepted.run_id))
+    services.stop_run(run_of(accepted))
     leases.renew()
     worker.join(timeout=5)
     hold.set()
 
     assert not worker.is_alive()
-    run = AgentRun.objects.get(pk=accepted.run_id)
+    run = run_of(accepted)
     assert (run.status, run.reason) == ("cancelled", "stopped")
     assert cells(goal)[-1] == ("agent", "text", "Stopped by you. Done before that: created a note Shoes.")
     assert_quiet(goal, llm)
@@ -334,10 +335,10 @@ def test_a_queued_run_is_stopped_at_once_and_its_message_is_kept(
     goal: Goal, rung: list[UUID], say: Say, llm: LLMServer
 ) -> None:
     accepted = services.send_message(goal.thread, "Never mind")
-    services.stop_run(AgentRun.objects.select_related("thread").get(pk=accepted.run_id))
+    services.stop_run(run_of(accepted))
     jobs.run(str(rung.pop()))
 
-    assert AgentRun.objects.get(pk=accepted.run_id).status == "cancelled"
+    assert run_of(accepted).status == "cancelled"
     assert not llm.requests
     say("ping")
     assert cells(goal)[-1][2] == "pong"
@@ -417,6 +418,11 @@ def test_iterations_are_limited_by_a_setting(goal: Goal, say: Say, llm: LLMServe
     assert (run.status, run.reason) == ("failed", "iterations")
     assert "2 steps" in cells(goal)[-1][2]
     assert_quiet(goal, llm)
+
+
+def run_of(accepted: services.Accepted) -> AgentRun:
+    assert accepted.run_id
+    return AgentRun.objects.select_related("thread").get(pk=accepted.run_id)
 
 
 def work_in_thread(run_id: UUID) -> None:

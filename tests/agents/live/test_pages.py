@@ -71,6 +71,17 @@ def test_a_message_sent_by_script_brings_its_turn(owner: Client, goal: Goal) -> 
     assert 'hx-target="#bar"' in body
 
 
+def test_while_the_socket_writes_the_page_an_answer_only_adds_what_is_not_there(owner: Client, goal: Goal) -> None:
+    live = {**HTMX, "X-Live": "1"}
+    body = owner.post(messages_url(goal), {"content": "Hi"}, headers=live).content.decode()
+    message = ThreadMessage.objects.get(thread=goal.thread)
+    assert f'hx-target="#turns:not(:has(#turn-{message.pk}))"' in body
+    assert f'hx-target="#turn-{message.pk}"' not in body
+    assert 'hx-target="#bar"' not in body
+    run = AgentRun.objects.get(thread=goal.thread)
+    assert owner.post(f"/runs/{run.pk}/stop", headers=live).content == b""
+
+
 def test_a_message_sent_by_a_plain_form_leads_back_to_the_page(owner: Client, goal: Goal) -> None:
     client_id = uuid4()
     back = f"/goals/{goal.pk}/"

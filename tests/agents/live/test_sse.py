@@ -1,7 +1,6 @@
 """The event stream of devices, as a client sees it."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from typing import Any, cast
 
 import orjson
@@ -27,7 +26,7 @@ class Stream:
     """Reads frames as a browser's EventSource does: `last_id` is what it would send on reconnecting."""
 
     def __init__(self, response: StreamingHttpResponse) -> None:
-        self._chunks = cast(AsyncIterator[bytes], aiter(response))
+        self._chunks = aiter(response)
         self.last_id = ""
 
     async def frame(self, within: float = 5) -> dict[str, Any]:
@@ -203,7 +202,7 @@ async def test_REN_04_d_a_burst_to_a_slow_reader_ends_with_the_whole_text(thread
 async def test_REN_04_e_silence_is_filled_with_heartbeats(thread: Thread, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sse, "HEARTBEAT_SECONDS", 0.02)
     response = await event_stream(AsyncRequestFactory().get("/"), thread.pk, await off_loop(tip, thread.pk))
-    chunks = cast(AsyncIterator[bytes], aiter(response))
+    chunks = aiter(response)
     assert b"hello" in await anext(chunks)
     for _ in range(3):
         assert (await asyncio.wait_for(anext(chunks), 1)).startswith(b":")
@@ -219,7 +218,7 @@ async def test_a_stream_ends_when_the_viewer_may_no_longer_look(
     response = await event_stream(
         AsyncRequestFactory().get("/"), thread.pk, await off_loop(tip, thread.pk), lambda: answers.pop(0)
     )
-    frames = [chunk async for chunk in cast(AsyncIterator[bytes], aiter(response))]
+    frames = [chunk async for chunk in aiter(response)]
     assert len(frames) == 3
 
 

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from datetime import UTC, datetime
+from typing import Any
 from uuid import UUID
 
 import orjson
@@ -26,7 +27,8 @@ def thread() -> UUID:
 
 
 def payloads(thread: UUID) -> list[bytes]:
-    return [fields[b"d"] for _, fields in redis_client().xrange(stream_key(thread))]
+    entries: Any = redis_client().xrange(stream_key(thread))
+    return [fields[b"d"] for _, fields in entries]
 
 
 def posted(source: str) -> MessagePosted:
