@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+from allauth.account.decorators import secure_admin_login
 from django.contrib import admin, messages
 from django.contrib.admin.forms import AdminPasswordChangeForm
 from django.contrib.auth.admin import UserAdmin
@@ -20,6 +21,8 @@ from memory.admin_base import ReadOnlyAdmin, record
 from memory.models import AgentRun
 
 admin.site.site_header = admin.site.site_title = "Waymark"
+# Staff sign in where everybody does: Django's own form for staff has no limit of tries.
+admin.site.login = secure_admin_login(admin.site.login)  # type: ignore[method-assign]
 admin.site.register(ModelCall, ModelCallAdmin)
 admin.site.unregister(User)
 

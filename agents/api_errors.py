@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Mapping
 
+import psycopg
 from django.core.exceptions import PermissionDenied
 from django.core.signals import got_request_exception
 from django.db import OperationalError
@@ -44,7 +45,7 @@ def _our_fault(problem: Exception, context: dict[str, object]) -> Response:
     request = context.get("request")
     got_request_exception.send(sender=None, request=getattr(request, "_request", request))
     logger.error("API request failed", exc_info=problem)
-    if isinstance(problem, OperationalError):
+    if isinstance(problem, OperationalError | psycopg.OperationalError):
         return _answer(503, "unavailable", "The database cannot be reached. Try again.", headers={"Retry-After": "5"})
     return _answer(500, "server_error", "Something went wrong on our side.")
 

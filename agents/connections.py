@@ -1,6 +1,5 @@
 """Which model an agent thinks with, decided in one place, and the connections that users set up."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from django.conf import settings
@@ -19,13 +18,9 @@ class Choice:
     model: str
 
 
-def choose(agentable: Agentable, default: Callable[[int], ModelConnection | None]) -> Choice:
-    """The agent's own connection, else the user's default, else the server's model, else the demo.
-
-    Args:
-        default: how to read the default connection of a user.
-    """
-    connection = agentable.connection() or default(agentable.user_id)
+def choose(agentable: Agentable, default: ModelConnection | None) -> Choice:
+    """The agent's own connection, else its user's default, else the server's model, else the demo."""
+    connection = agentable.connection() or default
     return choice_of(connection) if connection else server_choice()
 
 

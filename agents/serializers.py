@@ -65,7 +65,7 @@ class MessageShape(serializers.Serializer[ThreadMessage]):
     source = serializers.ChoiceField(Source.choices)  # type: ignore[assignment]
     message_type = serializers.ChoiceField(MessageType.choices)
     content = serializers.CharField()
-    metadata = serializers.DictField(help_text="action, interim, retryable, failed_permanently, reason")
+    metadata = serializers.DictField(help_text="action, task, interim, thinking, retryable, reason")
     run = serializers.UUIDField(allow_null=True)
     created_at = serializers.DateTimeField()
 

@@ -1,5 +1,6 @@
 """Every write to agents that a face may ask for: one transaction, its record, and the push after commit."""
 
+import time
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -15,6 +16,9 @@ from agents.models import AgentTask, UserAgent
 from memory.ids import new_id
 from memory.models import AgentRun, RunStatus, Source, Thread, ThreadMessage, Trigger
 from memory.text import clean
+
+# How long a deletion waits for runs to end that it has just stopped.
+PATIENCE_SECONDS = 3.0
 
 
 class Refused(Exception):
@@ -73,14 +77,17 @@ def send_message(thread: Thread, content: str, client_message_id: UUID | None = 
 
 
 def stop_run(run: AgentRun) -> None:
-    """Stop a run: at once when no worker has it, else at its next token or tool. Stopping twice is the same as once."""
-    if journal.cancel_unclaimed(run.pk):
-        run.refresh_from_db()
-        announce_run(run)
-    elif journal.mark_cancelling(run.pk):
-        run.refresh_from_db()
-        announce_run(run)
+    """Stop a run: at its next token or tool when a worker has it, else as soon as one takes it up. Stopping twice is
+    the same as once."""
+    held = journal.stop(run.pk)
+    if held is None:
+        return
+    run.refresh_from_db()
+    announce_run(run)
+    if held:
         request_stop(run.pk)
+    else:
+        bell.ring(run.pk)
 
 
 def retry(message: ThreadMessage) -> UUID:
@@ -89,7 +96,8 @@ def retry(message: ThreadMessage) -> UUID:
     Raises:
         Refused: the message is not an error that can be tried again.
     """
-    if message.source != Source.ERROR or not message.metadata.get("retryable"):
+    newer = ThreadMessage.objects.filter(thread=message.thread_id, position__gt=message.position)
+    if message.source != Source.ERROR or not message.metadata.get("retryable") or newer.exists():
         raise Refused("not_retryable", "This cannot be tried again.")
     return wake(message.thread, Trigger.RETRY)
 
@@ -119,12 +127,31 @@ def open_thread(user: User, kind: str) -> Thread:
     return Thread.objects.create(user=user, kind=kind)
 
 
-def close_thread(thread: Thread, reason: str) -> None:
+def close_thread(thread: Thread) -> None:
     """Stop whatever is live in a thread and in the tasks it sent off."""
-    for run in AgentRun.objects.live().filter(thread=thread).select_related("thread"):
+    for run in AgentRun.objects.live().filter(thread__in=_family(thread)).select_related("thread"):
         stop_run(run)
-    for task in AgentTask.objects.filter(parent=thread).select_related("thread"):
-        close_thread(task.thread, reason)
+
+
+def delete_thread(thread: Thread) -> None:
+    """Delete a thread and everything that hangs on it, with the tasks it sent off and theirs. Live runs are stopped
+    first and given a moment to end."""
+    close_thread(thread)
+    family = _family(thread)
+    until = time.monotonic() + PATIENCE_SECONDS
+    while AgentRun.objects.live().filter(thread__in=family).exists() and time.monotonic() < until:
+        time.sleep(0.05)
+    with transaction.atomic():
+        # Locked parent first, as the journal does; a run that still writes waits and then finds its row gone.
+        list(Thread.objects.select_for_update().filter(pk__in=family).order_by("created_at"))
+        Thread.objects.filter(pk__in=family).delete()
+
+
+def _family(thread: Thread) -> list[UUID]:
+    found = [thread.pk]
+    for parent in found:
+        found.extend(AgentTask.objects.filter(parent_id=parent).values_list("thread_id", flat=True))
+    return found
 
 
 def delegate(parent: Thread, title: str, instructions: str) -> AgentTask:

@@ -72,6 +72,7 @@ class Driver:
     """A process of the bench, seen from outside. Its last words go to the console."""
 
     def __init__(self, module: str, environment: dict[str, str], *arguments: str) -> None:
+        self._module = module
         command = [sys.executable, "-m", module, *arguments]
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, text=True, bufsize=1
@@ -106,5 +107,5 @@ class Driver:
             meanwhile()
         line = self._process.stdout.readline()
         if not line:
-            raise RuntimeError(f"{self._process.args} ended")
+            raise RuntimeError(f"{self._module} ended")
         return line.strip()

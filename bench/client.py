@@ -58,6 +58,8 @@ class Api:
 
     def __init__(self, address: str) -> None:
         where = urlsplit(address)
+        assert where.hostname
+        assert where.port
         self._place = where.hostname, where.port
         self._idle: list[Caller] = []
         self._goals: list[str] = []

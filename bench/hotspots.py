@@ -4,7 +4,7 @@ import json
 from collections import Counter
 from pathlib import Path
 
-SHOWN = 45
+SHOWN = 60
 
 
 def summary(folder: Path, turns: int) -> str:

@@ -84,7 +84,8 @@ class Limit:
                 return
 
     async def _call(self, messages: list[Json], batch: Batch) -> Json:
-        text, calls = "", {}
+        text = ""
+        calls: dict[int, Json] = {}
         began, first = time.perf_counter(), True
         create: Callable[..., Awaitable[Any]] = self._client.chat.completions.create
         stream = await create(

@@ -21,7 +21,7 @@ class Side:
     errors: list[str] = field(default_factory=list)
 
     def median(self) -> Figures:
-        return {name: statistics.median(each[name] for each in self.rounds) for name in self.rounds[0]}
+        return {name: statistics.median(each.get(name, 0) for each in self.rounds) for name in self.rounds[0]}
 
 
 @dataclass(slots=True)
@@ -65,6 +65,7 @@ def _waymark(system: System, scenario: Scenario, side: Side) -> None:
     with system.profiled(scenario != WARM_UP):
         figures = _watched(system, scenario, side, lambda: cpu_ms(pids), pids, _ask_waymark)
     figures |= {f"cpu_{name}": (cpu_ms([pid]) - before[name]) / scenario.turns for name, pid in system.parts.items()}
+    figures |= {f"pss_{name}": pss_mb([pid]) for name, pid in system.parts.items()}
     time.sleep(0.2)  # the last runs are settled after their answer was seen
     figures["prompt_tokens"] = (system.prompt_tokens() - tokens) / scenario.turns
     side.rounds[-1] = figures

@@ -6,24 +6,26 @@ import re
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Final
 
 from bench.batch import answer_orders
 from tests.llm_script import Reply, Request, Scripted
 from tests.llm_server import Connection, LLMServer, _chunk, _fast_loop
 
-DIGITS = 10
+DIGITS: Final = 10
 BLANK = b"0" * DIGITS
 STAMP = re.compile(rf"\d{{{DIGITS}}}")
+LATEST: Final = 10_000_000_000
 TEXT = " ".join([BLANK.decode()] * 60)
 
 
 def stamp() -> int:
     """Microseconds by the clock that all processes of this machine share, cut to the digits that a token has."""
-    return time.monotonic_ns() // 1000 % 10**DIGITS
+    return time.monotonic_ns() // 1000 % LATEST
 
 
 def milliseconds_since(stamped: int) -> float:
-    return (stamp() - stamped) % 10**DIGITS / 1000
+    return (stamp() - stamped) % LATEST / 1000
 
 
 def stamps(text: str) -> list[int]:

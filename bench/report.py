@@ -41,12 +41,14 @@ def table(outcomes: Sequence[Outcome]) -> str:
 
 
 def parts(outcomes: Sequence[Outcome]) -> str:
-    """How Waymark's CPU time per turn divides among its processes."""
+    """How Waymark's CPU time per turn, and its memory after the turns, divide among its processes."""
     lines = []
     for outcome in outcomes:
         median = outcome.waymark.median()
-        shares = [f"{name[4:]} {median[name]:.1f}" for name in median if name.startswith("cpu_") and name != "cpu_ms"]
-        lines.append(f"{outcome.scenario.name}: CPU ms per turn: {', '.join(shares)}")
+        for prefix, title in (("cpu_", "CPU ms per turn"), ("pss_", "PSS MB")):
+            wanted = [name for name in median if name.startswith(prefix) and name not in ("cpu_ms", "pss_mb")]
+            shares = ", ".join(f"{name.removeprefix(prefix)} {median[name]:.1f}" for name in wanted)
+            lines.append(f"{outcome.scenario.name}: {title}: {shares}")
     return "\n".join(lines)
 
 

@@ -15,7 +15,7 @@ from types import FrameType
 
 PAUSE_SECONDS = 0.001
 NOW = "now"
-SWITCH_SECONDS = 0.00005
+SWITCH_SECONDS = 0.0005
 DEEPEST = 90
 
 

@@ -34,6 +34,6 @@ WARM_UP = Scenario("warm-up", rounds=1, turns=48, at_once=16)
 
 def tiny(scenario: Scenario) -> Scenario:
     """The same with just enough turns to see that everything works."""
-    turns = min(scenario.turns, 4 if scenario.at_once == 1 else 24)
+    turns = min(scenario.turns, 2 if scenario.at_once == 1 else 12)
     at_once, first_token = min(scenario.at_once, turns), min(scenario.first_token, 0.2)
     return replace(scenario, rounds=1, turns=turns, at_once=at_once, first_token=first_token)

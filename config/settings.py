@@ -6,6 +6,8 @@ import django_stubs_ext
 import environ
 from django.core.exceptions import ImproperlyConfigured
 from django.utils.csp import CSP
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from config.logs import logging_config
 
@@ -100,6 +102,7 @@ DATABASES = {"default": env.db_url("DATABASE_URL", default="postgres://waymark@l
 DATABASES["default"]["OPTIONS"] = {
     **DATABASES["default"].get("OPTIONS", {}),
     "connect_timeout": 5,
+    "tcp_user_timeout": 15_000, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 2,
     "options": "-c statement_timeout=30000 -c lock_timeout=10000 -c idle_in_transaction_session_timeout=60000",
     "pool": {"min_size": 0, "max_size": env.int("WAYMARK_DB_POOL", default=20), "timeout": 20, "max_idle": 120},
 }
@@ -108,7 +111,14 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 REDIS_URL = env.str("REDIS_URL", default="redis://localhost:6379/0")
 REDIS_PREFIX = env.str("WAYMARK_REDIS_PREFIX", default="waymark:")
-RQ_QUEUES = {"default": {"URL": REDIS_URL, "DEFAULT_TIMEOUT": 3600, "REDIS_CLIENT_KWARGS": {"max_connections": 50}}}
+# A dead Redis must be noticed at once, by whoever rings as by the worker that waits for a ring.
+REDIS_OPTIONS = {
+    "max_connections": 50,
+    "socket_connect_timeout": 2,
+    "socket_timeout": 5,
+    "retry": Retry(NoBackoff(), 0),
+}
+RQ_QUEUES = {"default": {"URL": REDIS_URL, "DEFAULT_TIMEOUT": 3600, "REDIS_CLIENT_KWARGS": REDIS_OPTIONS}}
 RQ_SHOW_ADMIN_LINK = False  # their pages are at /admin/django-rq/ (config.rq_urls)
 
 # -- People -----------------------------------------------------------------------------------------------------------
@@ -123,6 +133,8 @@ AUTH_PASSWORD_VALIDATORS = [
 ACCOUNT_LOGIN_METHODS = {"email"}
 ACCOUNT_SIGNUP_FIELDS = ["email*", "password1*"]
 ACCOUNT_EMAIL_VERIFICATION = "none"
+# Addresses are not verified, so nobody may add another to their account: it could be somebody else's.
+ACCOUNT_MAX_EMAIL_ADDRESSES = 1
 ACCOUNT_ADAPTER = "agents.accounts.AccountAdapter"
 ACCOUNT_SESSION_REMEMBER = True
 ACCOUNT_LOGOUT_ON_PASSWORD_CHANGE = True

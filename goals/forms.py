@@ -11,6 +11,9 @@ from agents.providers.catalog import Kind, known_kinds
 from goals.models import Goal
 from memory.models import Note
 
+URL_LENGTH = 500
+MODEL_LENGTH = 200
+
 
 class GoalForm(forms.Form):
     title = forms.CharField(label=_("What do you want?"), max_length=Goal.TITLE_LENGTH)
@@ -86,6 +89,8 @@ class ConnectionForm(forms.Form):
         kind, url, key, model = self.values()
         if kind.needs_url and not url.startswith(("http://", "https://")):
             raise forms.ValidationError(_("The address must start with http:// or https://."))
+        if len(url) > URL_LENGTH or len(model) > MODEL_LENGTH or not (url + key + model).isprintable():
+            raise forms.ValidationError(_("The address, the key or the name of the model is none."))
         if kind.needs_key and not key:
             raise forms.ValidationError(_("This provider needs an API key."))
         if not model:

@@ -5,7 +5,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from agents.models import ModelConnection
-from agents.services import Refused, close_thread, open_thread
+from agents.services import Refused, close_thread, delete_thread, open_thread
 from goals.models import Blaze, Goal
 from memory.text import clean
 
@@ -41,7 +41,7 @@ def update_goal(goal: Goal, *, title: str | None = None, description: str | None
 
 def archive_goal(goal: Goal) -> None:
     """Put a goal away; a live run of it is stopped."""
-    close_thread(goal.thread, "The goal was archived.")
+    close_thread(goal.thread)
     goal.archived_at = timezone.now()
     goal.save(update_fields=["archived_at"])
 
@@ -53,8 +53,7 @@ def reopen_goal(goal: Goal) -> None:
 
 def delete_goal(goal: Goal) -> None:
     """Delete a goal with everything that hangs on it: messages, history, runs, actions, notes, tasks."""
-    close_thread(goal.thread, "The goal was deleted.")
-    goal.thread.delete()
+    delete_thread(goal.thread)
 
 
 def choose_model(goal: Goal, connection: ModelConnection | None) -> None:

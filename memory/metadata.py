@@ -12,7 +12,7 @@ class MessageMetadata(BaseModel):
     task, task_title: the sub-agent whose report this is.
     thinking: reasoning that the model showed; always interim. seconds: how long it took.
     interim: text that the model said beside its tool calls; shown as a quiet step, not as the answer.
-    failed_permanently, retryable: what an error message says about trying again.
+    retryable: whether an error message offers to try again.
     reason: why a run was ended, when it did not end by itself.
     """
 
@@ -25,5 +25,4 @@ class MessageMetadata(BaseModel):
     seconds: float | None = None
     interim: bool = False
     retryable: bool | None = None
-    failed_permanently: bool = False
     reason: Literal["", "stopped", "limit", "error"] = ""

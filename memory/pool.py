@@ -23,6 +23,9 @@ PLANNED_ONCE = "-c plan_cache_mode=force_generic_plan"
 
 type Row = tuple[Any, ...]
 
+# What Django adds to the parameters of a connection for its own use.
+OF_DJANGO = frozenset({"context", "cursor_factory", "pool", "prepare_threshold"})
+
 _lock = threading.Lock()
 _pool: ConnectionPool[Connection[TupleRow]] | None = None
 
@@ -89,9 +92,8 @@ def _open_pool() -> ConnectionPool[Connection[TupleRow]]:
 
 def _make() -> ConnectionPool[Connection[TupleRow]]:
     parameters = connections["default"].get_connection_params()
-    wanted = ("host", "port", "user", "password", "dbname", "connect_timeout", "options", "sslmode", "sslrootcert")
     return ConnectionPool(
-        kwargs={key: parameters[key] for key in wanted if key in parameters}
+        kwargs={key: value for key, value in parameters.items() if key not in OF_DJANGO}
         | {"autocommit": True, "prepare_threshold": 0, "options": f"{parameters.get('options', '')} {PLANNED_ONCE}"},
         min_size=1,
         max_size=settings.WAYMARK_HOT_POOL,

@@ -3,6 +3,8 @@
 It happens when this file is imported, before any other conftest: those may then import models at their top.
 """
 
+import os
+
 from tests import network, servers
 
 servers.start()
@@ -11,6 +13,10 @@ import django
 
 django.setup()
 network.block()
+
+# The processes of pytest-xdist inherit the environment. With this name in it, pytest-django would read the settings
+# there before this file gives each process a Redis of its own.
+del os.environ["DJANGO_SETTINGS_MODULE"]
 
 from collections.abc import Iterator
 

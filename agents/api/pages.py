@@ -85,7 +85,7 @@ def page[M: Model](
 
 def _limit(request: Request) -> int:
     given = request.query_params.get("limit", str(DEFAULT_LIMIT))
-    if given.isascii() and given.isdigit() and 1 <= int(given[:9]) <= MAX_LIMIT:
+    if len(given) <= 9 and given.isascii() and given.isdigit() and 1 <= int(given) <= MAX_LIMIT:
         return int(given)
     raise ValidationError({"limit": [f"A whole number from 1 to {MAX_LIMIT}."]})
 

@@ -1,6 +1,6 @@
 """Before a run is claimed: who is to work, with which model, tools and prompt."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from uuid import UUID
@@ -14,9 +14,9 @@ from agents.engine.journal import NextCall
 from agents.models import ModelConnection
 from agents.prompts import render
 from memory import pool
-from memory.context import Context, context_for
-from memory.hot import load
-from memory.models import LIVE, AgentRun, Thread
+from memory.context import NOTES_LISTED, Context, context_for
+from memory.hot import columns, instance, load, width
+from memory.models import LIVE, Thread
 from memory.pool import orm
 from tools.base import Audience, ToolSpec
 from tools.registry import AnyTool, tools_for
@@ -53,35 +53,45 @@ def _spec(tool: AnyTool) -> ToolSpec:
     return tool.spec()
 
 
+# A note is listed with its beginning only. Characters.
+BODY_READ = 400
+
+SUMMON = f"""
+SELECT run.trigger, coalesce(u.time_zone, 'Etc/UTC'),
+  (SELECT coalesce(jsonb_agg(jsonb_build_array(n.title, n.body) ORDER BY n.created_at), '[]') FROM (
+    SELECT title, left(body, {BODY_READ}) AS body, created_at FROM memory_note WHERE thread_id = t.id
+    ORDER BY created_at DESC LIMIT {NOTES_LISTED}) n),
+  {columns(Thread, "t")}, {columns(ModelConnection, "c")}
+FROM memory_agentrun run
+JOIN memory_thread t ON t.id = run.thread_id
+LEFT JOIN agents_useragent u ON u.user_id = t.user_id
+LEFT JOIN agents_modelconnection c ON c.user_id = t.user_id AND c.is_default
+WHERE run.id = %(run)s AND run.status = ANY(%(live)s)
+"""  # noqa: S608 (columns of models)
+
+
 def summon(run_id: UUID) -> Summons | None:
     """Read what the run needs. None: the run is over or gone, so there is nothing to claim."""
-    run = load(AgentRun, "id = %(run)s AND status = ANY(%(live)s)", {"run": run_id, "live": [*LIVE]})
-    thread = load(Thread, "id = %(thread)s", {"thread": run.thread_id}) if run else None
-    agentable = _agentable(thread) if thread else None
-    if run is None or thread is None or agentable is None:
+    rows = pool.execute(SUMMON, {"run": run_id, "live": [*LIVE]})
+    if not rows:
+        return None
+    trigger, time_zone, notes, *rest = rows[0]
+    thread, default = instance(Thread, rest[: width(Thread)]), _default(rest[width(Thread) :])
+    agentable = load(apps.get_model(thread.kind), "x.thread_id = %(thread)s", {"thread": thread.pk})
+    if not isinstance(agentable, Agentable):
         return None
     with orm():  # a kind's own hooks may ask for more
         return Summons(
             agentable=agentable,
             thread=thread,
-            trigger=run.trigger,
-            choice=choose(agentable, _default_connection),
+            trigger=trigger,
+            choice=choose(agentable, default),
             system=render(agentable.prompt, agentable.briefing()),
             tools=tools_for(agentable.audience, agentable.disabled_tools()),
-            context=context_for(thread, timezone.now(), _time_zone(thread.user_id), agentable.knows_notes),
+            context=context_for(thread, timezone.now(), time_zone, notes if agentable.knows_notes else None),
         )
 
 
-def _agentable(thread: Thread) -> Agentable | None:
-    found = load(apps.get_model(thread.kind), "thread_id = %(thread)s", {"thread": thread.pk})
-    assert found is None or isinstance(found, Agentable)
-    return found
-
-
-def _default_connection(user_id: int) -> ModelConnection | None:
-    return load(ModelConnection, "user_id = %(user)s AND is_default", {"user": user_id})
-
-
-def _time_zone(user_id: int) -> str:
-    rows = pool.execute("SELECT time_zone FROM agents_useragent WHERE user_id = %(user)s", {"user": user_id})
-    return str(rows[0][0]) if rows else "Etc/UTC"
+def _default(values: Sequence[object]) -> ModelConnection | None:
+    """The user's default connection, from a join that may have found none."""
+    return instance(ModelConnection, values) if values[0] is not None else None

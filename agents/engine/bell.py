@@ -12,12 +12,14 @@ from rq import Queue
 log = structlog.get_logger(__name__)
 
 
-def ring(run_id: UUID) -> None:
-    """Enqueue a run, after its commit. Never raises: without Redis the sweeper finds the run in the database."""
+def ring(run_id: UUID) -> bool:
+    """Enqueue a run, after its commit. Never raises; False without Redis: the sweeper then finds the run."""
     try:
         _queue(os.getpid()).enqueue("agents.engine.jobs.run", str(run_id), result_ttl=0, description="run")
     except RedisError as error:
         log.warning("doorbell failed", run=str(run_id), error=str(error))
+        return False
+    return True
 
 
 @cache

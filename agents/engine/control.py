@@ -39,7 +39,7 @@ def _listen() -> None:
                 channel.subscribe(_channel())
                 for message in channel.listen():
                     leases.stop(UUID(message["data"].decode()))
-        except (RedisError, OSError, ValueError) as error:
+        except Exception as error:  # noqa: BLE001 (this thread must outlive whatever Redis does)
             log.warning("stop listener interrupted", error=str(error))
             time.sleep(1)
 

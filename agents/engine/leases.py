@@ -3,17 +3,16 @@
 import contextlib
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from uuid import UUID
 
+import psycopg
 import structlog
 from django.conf import settings
-from psycopg import OperationalError
-from psycopg_pool import PoolTimeout
 
 from agents.engine import journal
-from agents.engine.journal import Lease
+from agents.engine.journal import Lease, LeaseLost
 from tools.cancel import CancelToken
 
 log = structlog.get_logger(__name__)
@@ -24,10 +23,27 @@ SAFETY_MARGIN = 6.0
 
 @dataclass(slots=True)
 class Held:
+    """A lease with the local deadline up to which its holder may act."""
+
     lease: Lease
     cancel: CancelToken
     until: float
     lost: bool = False
+
+    def check(self) -> None:
+        """
+        Raises:
+            LeaseLost: the run is not ours any more, as far as this process can tell.
+            Cancelled: the run was stopped.
+        """
+        if self.lost or time.monotonic() >= self.until:
+            self.lose("its time is over")
+            raise LeaseLost
+        self.cancel.check()
+
+    def lose(self, why: str) -> None:
+        self.lost = True
+        self.cancel.cancel(why)
 
 
 @dataclass(slots=True)
@@ -39,9 +55,13 @@ class Leases:
     draining: threading.Event = field(default_factory=threading.Event)
 
     @contextlib.contextmanager
-    def hold(self, lease: Lease, cancel: CancelToken) -> Iterator[Held]:
-        """Keep the lease renewed while the block runs."""
-        held = Held(lease, cancel, _deadline(time.monotonic()))
+    def hold(self, lease: Lease, cancel: CancelToken, since: float) -> Iterator[Held]:
+        """Keep the lease renewed while the block runs.
+
+        Args:
+            since: when the lease was asked for, by the monotonic clock.
+        """
+        held = Held(lease, cancel, _deadline(since))
         with self.lock:
             self.held[lease.run_id] = held
         if lease.cancelling:
@@ -67,21 +87,25 @@ class Leases:
         asked_at = time.monotonic()
         try:
             ours = journal.renew([held.lease for held in all_held])
-        except (OperationalError, PoolTimeout) as error:
+        except psycopg.Error as error:
             log.warning("leases not renewed", error=str(error))
-            _fence_off(held for held in all_held if held.until <= time.monotonic())
-            return
-        for held in all_held:
-            held.until = _deadline(asked_at)
-            if ours.get(held.lease.run_id):
-                held.cancel.cancel("stopped")
-        _fence_off(held for held in all_held if held.lease.run_id not in ours)
+        else:
+            for held in all_held:
+                renewal = ours.get(held.lease.run_id)
+                if renewal is None:
+                    held.lose("somebody else has it")
+                    continue
+                if renewal.renewed:
+                    held.until = _deadline(asked_at)
+                if renewal.cancelling:
+                    held.cancel.cancel("stopped")
+        _fence_off(all_held)
 
 
-def _fence_off(lost: Iterator[Held]) -> None:
-    for held in lost:
-        held.lost = True
-        held.cancel.cancel("lease lost")
+def _fence_off(all_held: Iterable[Held]) -> None:
+    for held in all_held:
+        if held.until <= time.monotonic():
+            held.lose("its time is over")
 
 
 def _deadline(since: float) -> float:

@@ -3,9 +3,11 @@
 Everything with a database, queue or socket is here and in the helpers; the algorithm is `CoreLoop`.
 """
 
+import time
 from dataclasses import dataclass
 from uuid import UUID
 
+import psycopg
 import structlog
 
 from agents.engine import bell, journal
@@ -14,7 +16,7 @@ from agents.engine.journal import Settled
 from agents.engine.leases import Held, leases
 from agents.engine.limits import Limiter, LimitReached
 from agents.engine.loop import Acted, CoreLoop, LoopEvent, Replied
-from agents.engine.settle import Ending, Settler
+from agents.engine.settle import Ending, Settler, give_up
 from agents.engine.steps import Steps
 from agents.engine.thinking import Thinker
 from agents.live.announce import announce_status
@@ -29,17 +31,35 @@ from tools.cancel import Cancelled, CancelToken
 log = structlog.get_logger(__name__)
 
 
+# A run whose worker has died this often is given up: whatever it does kills workers.
+MAX_RECOVERIES = 5
+
+
 def work(run_id: UUID) -> None:
     """Work on a run until it is settled, handed over, or turns out to be somebody else's."""
+    if leases.draining.is_set():
+        bell.ring(run_id)
+        return
     with structlog.contextvars.bound_contextvars(run=str(run_id)):
-        summons = summon(run_id)
+        try:
+            summons = summon(run_id)
+        except psycopg.OperationalError:
+            raise
+        except Exception:
+            log.exception("run cannot be assembled")
+            give_up(run_id)
+            return
         if summons is None:
             return
+        since = time.monotonic()
         lease = journal.claim(run_id, summons.next_call, summons.context)
         if lease is None:
             return
         cancel = CancelToken()
-        with structlog.contextvars.bound_contextvars(thread=str(lease.thread_id)), leases.hold(lease, cancel) as held:
+        with (
+            structlog.contextvars.bound_contextvars(thread=str(lease.thread_id)),
+            leases.hold(lease, cancel, since) as held,
+        ):
             Orchestrator(summons, held).drive()
 
 
@@ -55,13 +75,13 @@ class Orchestrator:
     held: Held
 
     def drive(self) -> None:
-        """Run the loop and settle, whatever happens. Only a lost lease ends without a word: the run is not ours."""
+        """Run the loop and settle, whatever happens. Without a word ends only what is not ours to end: a lost lease,
+        or a database that is away (the run is then taken up again when its lease is over)."""
         lease, summons = self.held.lease, self.summons
         log.info("run started", trigger=summons.trigger, model=summons.choice.model, step=lease.step)
         announce_status(summons.thread, lease.run_id, RunStatus.RUNNING, lease.step)
         try:
-            with provider_pool.lease(summons.choice.endpoint) as provider:
-                ending = self._ending(self._thinker(provider))
+            ending = self._ending()
             if self.held.lost:
                 raise journal.LeaseLost
             Settler(summons, lease).settle(ending)
@@ -71,27 +91,36 @@ class Orchestrator:
             log.info("run handed over", step=lease.step)
         except journal.LeaseLost:
             log.warning("lease lost", step=lease.step)
+        except psycopg.OperationalError as error:
+            log.warning("database away, run left for its next worker", error=str(error))
         else:
             log.info("run ended", status=ending.status, reason=ending.reason, step=lease.step)
 
-    def _ending(self, thinker: Thinker) -> Ending:
+    def _ending(self) -> Ending:
         """Drive the loop; every way in which a run may end becomes data."""
-        steps = Steps(self.summons, self.held, thinker)
+        if self.held.lease.recoveries > MAX_RECOVERIES:
+            return Ending.crashed()
+        try:
+            with provider_pool.lease(self.summons.choice.endpoint) as provider:
+                thinker = self._thinker(provider)
+                return self._run(thinker, Steps(self.summons, self.held, thinker))
+        except (HandedOver, journal.LeaseLost, psycopg.OperationalError):
+            raise
+        except Exception:
+            log.exception("run failed")
+            return Ending.broken()
+
+    def _run(self, thinker: Thinker, steps: Steps) -> Ending:
         try:
             for event in self._loop(steps).run():
                 self._handle(event, steps)
-            return Ending.done(steps.last_reply, thinker.settled, steps.said)
+            return Ending.done(steps.last_reply, thinker.settled)
         except Cancelled:
             return Ending.stopped(steps.finished, thinker.settled)
         except LimitReached as limit:
             return Ending.limited(limit, thinker.settled)
         except ProviderError as error:
             return Ending.failed_call(error, thinker.settled)
-        except (HandedOver, journal.LeaseLost):
-            raise
-        except Exception:
-            log.exception("run failed")
-            return Ending.broken(thinker.settled)
 
     def _handle(self, event: LoopEvent, steps: Steps) -> None:
         match event:
@@ -107,8 +136,10 @@ class Orchestrator:
 
     def _loop(self, steps: Steps) -> CoreLoop:
         limits, lease = self.summons.agentable.limits(), self.held.lease
+        history = transcript.load(lease.thread_id)
+        lease.next_seq = history.next_seq
         return CoreLoop(
-            messages=transcript.load(lease.thread_id),
+            messages=history.messages,
             think=steps.thinker.agent_call,
             act=steps.act,
             inbox=steps.inbox,

@@ -3,18 +3,22 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
+from uuid import UUID
 
 from django.db import transaction
 
 from agents.engine import bell, journal
 from agents.engine.assemble import Summons
 from agents.engine.cells import text_cell, thinking_cells
-from agents.engine.journal import Cell, Final, Lease, Settled
+from agents.engine.journal import Cell, Final, Lease, NextCall, Settled
 from agents.engine.limits import LimitReached
+from agents.engine.thinking import NOTHING_CALLED
 from agents.live.announce import announce_cell, announce_status
 from agents.live.events import Failed
 from agents.live.stream import publish
-from agents.providers.base import ProviderError, Reply
+from agents.models import CallStatus
+from agents.providers.base import Finish, ProviderError, Reply, Usage
+from memory.context import Context
 from memory.ids import new_id
 from memory.messages import Message
 from memory.metadata import MessageMetadata
@@ -22,6 +26,11 @@ from memory.models import RunStatus, Source, Thread, Trigger
 from memory.pool import orm, orm_connection
 from tools.executor import Result
 from tools.models import ActionStatus
+
+UNFINISHED = {
+    Finish.LENGTH: "The answer is cut off: the model reached the longest answer it may give.",
+    Finish.REFUSED: "The model declined to answer.",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +46,16 @@ class Ending:
     cells: Sequence[Cell] = ()
 
     @classmethod
-    def done(cls, reply: Reply | None, settled: Settled, already_said: bool) -> Self:
-        """The model called no tool any more, or has spoken. Exactly one reply: what was said is not said again."""
+    def done(cls, reply: Reply | None, settled: Settled) -> Self:
+        """The model called no tool any more; or, without a last reply, it has spoken through a tool already."""
         if reply is None:
             return cls(RunStatus.SUCCEEDED, settled)
         text = reply.message.text
-        if not text.strip() and not already_said:
+        if not text.strip():
             return cls.failed("empty", "The model gave an empty answer.", settled)
-        cells = thinking_cells(reply, settled.latency_ms)
-        if not already_said:
-            cells.append(text_cell(Source.AGENT, text))
+        cells = [*thinking_cells(reply, settled.latency_ms), text_cell(Source.AGENT, text)]
+        if notice := UNFINISHED.get(reply.finish):
+            cells.append(text_cell(Source.ERROR, notice, MessageMetadata(reason="limit", retryable=False)))
         return cls(RunStatus.SUCCEEDED, settled, report=text, messages=[reply.message], cells=cells)
 
     @classmethod
@@ -66,8 +75,15 @@ class Ending:
         return cls.failed(error.trouble, error.message, settled)
 
     @classmethod
-    def broken(cls, settled: Settled) -> Self:
-        return cls.failed("bug", "Something went wrong inside Waymark. The log has the details.", settled)
+    def crashed(cls) -> Self:
+        text = "The worker ended several times in the middle of this. I do not try again by myself."
+        return cls.failed("crashed", text, NOTHING_CALLED)
+
+    @classmethod
+    def broken(cls) -> Self:
+        """What was used before the fault is on record; the call that may be open is of unknown cost."""
+        unknown = Settled(CallStatus.FAILED, Usage(), None, 0)
+        return cls.failed("bug", "Something went wrong inside Waymark. The log has the details.", unknown)
 
     @classmethod
     def failed(cls, reason: str, text: str, settled: Settled) -> Self:
@@ -143,6 +159,22 @@ class Settler:
             else:
                 announce_cell(thread, run_id, cell)
         announce_status(thread, run_id, ending.status, self.lease.iterations, final.cost)
+
+
+def give_up(run_id: UUID) -> None:
+    """End a run for which nothing can be assembled (a key that is gone, a broken setting) where its user sees it."""
+    lease = journal.claim(run_id, NextCall("", ""), Context("", None))
+    if lease is None:
+        return
+    ending = Ending.broken()
+    final = journal.final(
+        lease, ending.status, NOTHING_CALLED, reason=ending.reason, error=ending.error, cells=ending.cells
+    )
+    with orm():
+        thread = Thread.objects.get(pk=lease.thread_id)
+    for cell in ending.cells:
+        announce_cell(thread, run_id, cell)
+    announce_status(thread, run_id, ending.status, 0, final.cost)
 
 
 def _account(finished: Sequence[Result]) -> str:

@@ -55,7 +55,6 @@ class Call:
 class Steps:
     """
     last_reply: the reply that ended the run, once there is one.
-    said: whether the agent has spoken to the user in this run.
     finished: the results so far, for the words that a stopped run leaves.
     has_next_call: whether the model call that follows the current calls was started with the last of them.
     """
@@ -64,7 +63,6 @@ class Steps:
     held: Held
     thinker: Thinker
     last_reply: Reply | None = None
-    said: bool = False
     finished: list[Result] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
     pending: bool = False
@@ -104,10 +102,11 @@ class Steps:
         """
         try:
             for call in self.calls:
-                self.held.cancel.check()
+                self.held.check()
                 self._run(call)
         except Cancelled:
-            self._cancel_rest()
+            if not self.held.lost:
+                self._cancel_rest()
             raise
         return Answers([call.result for call in self.calls if call.result])
 
@@ -121,8 +120,9 @@ class Steps:
         if not self.pending:
             return []
         self.pending = False
-        taken = journal.take_messages(self.held.lease)
-        announce_taken(self.summons.thread, self.held.lease.run_id)
+        taken, ids = journal.take_messages(self.held.lease)
+        with orm():
+            announce_taken(self.summons.thread, ids)
         return taken
 
     def local(self, attempt: Attempt, effect: Callable[[], Result]) -> Result:
@@ -154,7 +154,6 @@ class Steps:
         with orm():
             call.result = self.executor.run(call.attempt)
         self.finished.append(call.result)
-        self.said = self.said or call.result.said is not None
 
     def _cancel_rest(self) -> None:
         for call in self.calls:

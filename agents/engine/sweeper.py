@@ -14,7 +14,8 @@ def sweep() -> int:
     """Ring for every lost run; returns how many there were. Ringing twice is harmless: only one claim succeeds."""
     lost = journal.lost_runs(BELL_GRACE)
     for run_id in lost:
-        bell.ring(run_id)
+        if not bell.ring(run_id):
+            break  # each further try would wait for Redis as long again
     if lost:
         log.info("rang for lost runs", count=len(lost))
     return len(lost)

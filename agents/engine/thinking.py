@@ -71,6 +71,7 @@ class Thinker:
                     raise
                 log.warning("model call failed, will be repeated", error=error.message, trouble=error.trouble)
                 self.on_failure(self.settled)
+                self.settled = NOTHING_CALLED
                 self.cancel.sleep(pause)
         raise AssertionError("the last try returns or raises")
 

@@ -12,11 +12,10 @@ from concurrent.futures import ThreadPoolExecutor
 from types import FrameType
 from typing import Any
 
+import psycopg
 import structlog
 from django.conf import settings
 from django.db import connections
-from psycopg import Error as DatabaseTrouble
-from psycopg_pool import PoolTimeout
 from redis import RedisError
 from rq.exceptions import DequeueTimeout
 from rq.job import Job
@@ -62,7 +61,8 @@ class ThreadWorker(BaseWorker):
         self.register_birth()  # type: ignore[no-untyped-call]
         self.subscribe()  # type: ignore[no-untyped-call]
         control.listen()
-        threading.Thread(target=self._keep, daemon=True, name="keeper").start()
+        threading.Thread(target=self._renew, daemon=True, name="leases").start()
+        threading.Thread(target=self._keep_house, daemon=True, name="house").start()
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._request_stop)
         log.info("worker started", concurrency=self.concurrency, queues=self.queue_names())
@@ -118,23 +118,26 @@ class ThreadWorker(BaseWorker):
             connections.close_all()
             self.slots.release()
 
-    def _keep(self) -> None:
-        """Renew leases, sweep, and say that this worker lives. Nothing here may end the thread."""
-        swept = beaten = 0.0
+    def _renew(self) -> None:
+        """Renew leases and do nothing else: whatever else is slow must not cost a lease."""
         while not self.stopped.wait(settings.WAYMARK_RENEW_SECONDS):
             try:
                 leases.renew()
-                if time.monotonic() - swept >= settings.WAYMARK_SWEEP_SECONDS:
-                    swept = time.monotonic()
-                    sweep()
-                if time.monotonic() - beaten >= POLL_SECONDS * 5:
-                    beaten = time.monotonic()
-                    presence.mark_alive()
-                    self.heartbeat()
-            except (RedisError, DatabaseTrouble, PoolTimeout) as error:
-                log.warning("keeper interrupted", error=str(error))
             except Exception:
-                log.exception("keeper failed")
+                log.exception("renewal failed")
+
+    def _keep_house(self) -> None:
+        """Say that this worker lives, and sweep."""
+        while not self.stopped.is_set():
+            try:
+                presence.mark_alive()
+                self.heartbeat()
+                sweep()
+            except (RedisError, psycopg.Error) as error:
+                log.warning("housekeeping interrupted", error=str(error))
+            except Exception:
+                log.exception("housekeeping failed")
+            self.stopped.wait(settings.WAYMARK_SWEEP_SECONDS)
 
     def _request_stop(self, number: int, frame: FrameType | None) -> None:
         """First signal: hand over at the next step. Second: give up at once; the leases run out by themselves."""
@@ -146,8 +149,7 @@ class ThreadWorker(BaseWorker):
         while leases.held and time.monotonic() < until:
             time.sleep(0.05)
         for held in list(leases.held.values()):
-            held.lost = True
-            held.cancel.cancel("worker stopping")
+            held.lose("the worker stops")
         self.threads.shutdown(wait=False, cancel_futures=True)
         self.stopped.set()
         flush(timeout=2)

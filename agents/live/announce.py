@@ -1,5 +1,6 @@
 """Rows as events, for whoever has just committed them."""
 
+from collections.abc import Sequence
 from decimal import Decimal
 from uuid import UUID
 
@@ -9,7 +10,7 @@ from agents.engine.journal import Cell
 from agents.live.events import MessagePosted, RunChanged
 from agents.live.stream import publish
 from agents.providers.pricing import dollars
-from memory.models import AgentRun, Source, Thread, ThreadMessage
+from memory.models import AgentRun, Thread, ThreadMessage
 
 
 def announce_message(message: ThreadMessage, user_id: int) -> None:
@@ -55,9 +56,7 @@ def announce_cell(thread: Thread, run_id: UUID, cell: Cell) -> None:
     )
 
 
-def announce_taken(thread: Thread, run_id: UUID) -> None:
+def announce_taken(thread: Thread, ids: Sequence[UUID]) -> None:
     """Messages that waited were taken up by the run: they have a new place in the thread."""
-    for message in ThreadMessage.objects.filter(thread=thread, run_id=run_id, source=Source.USER).order_by("-position")[
-        :20
-    ]:
+    for message in ThreadMessage.objects.filter(pk__in=ids).order_by("position"):
         announce_message(message, thread.user_id)

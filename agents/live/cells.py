@@ -24,7 +24,7 @@ KEPT_OPEN: Final = 2
 LIVE_SLOT: Final = "<!--live-->"
 """Where the text on its way goes in a drawn turn. No text of people or models can contain it: theirs is escaped."""
 
-_closing = re.compile(r"(?:</\w+>|\s)*\Z")
+_CLOSING = re.compile(r"</\w+>")
 CARET: Final = '<span class="caret"></span>'
 
 
@@ -75,9 +75,17 @@ def say_live(partial: Partial) -> SafeString:
 
 def tail_html(tail: str) -> SafeString:
     """Put the caret behind the last character, inside whatever elements are still open there."""
-    end = _closing.search(tail)
-    at = end.start() if end else len(tail)
+    at = _end_of_text(tail)
     return mark_safe(tail[:at] + CARET + tail[at:])  # noqa: S308 (markdown's output is clean)
+
+
+def _end_of_text(html: str) -> int:
+    """Where closing tags and white space at the end begin. Walked from the end: a search by a pattern tries every run
+    of blanks in the text, and twenty thousand of them hold the whole process up for seconds."""
+    at = len(html.rstrip())
+    while (start := html.rfind("<", 0, at)) >= 0 and _CLOSING.fullmatch(html, start, at):
+        at = len(html[:start].rstrip())
+    return at
 
 
 def day_name(day: date) -> str:

@@ -12,6 +12,9 @@ RESET: Final = b'{"type":"reset"}'
 
 NOWHERE: Final = (0, 0)
 
+LONGEST_NUMBER: Final = 20
+"""Digits. Redis counts in 64 bits, and Python refuses to read numbers of thousands of digits."""
+
 
 def stream_key(thread_id: UUID) -> str:
     """The last events of a thread, a capped stream. Gone after an hour of silence."""
@@ -34,9 +37,13 @@ def user_channel(user_id: int) -> str:
 def order(event_id: str) -> tuple[int, int]:
     """Return what to compare stream ids by. Anything that is not an id comes before everything."""
     milliseconds, _, number = event_id.partition("-")
-    if milliseconds.isascii() and milliseconds.isdigit() and number.isascii() and number.isdigit():
+    if _is_number(milliseconds) and _is_number(number):
         return int(milliseconds), int(number)
     return NOWHERE
+
+
+def _is_number(text: str) -> bool:
+    return len(text) <= LONGEST_NUMBER and text.isascii() and text.isdigit()
 
 
 def kind_of(payload: bytes) -> str:

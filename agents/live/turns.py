@@ -21,7 +21,9 @@ SHOWN: Final = 12
 BUSY: Final = tuple(status for status in LIVE if status != RunStatus.QUEUED)
 
 _starts = Q(source=Source.USER) | Q(metadata__has_key="task")
-_waits = Q(processed=False, run__status__in=BUSY)
+# Also those whose run has ended while the next one, which is to take them up, has not begun: until then they stand
+# before its predecessor's answer and not behind it.
+_waits = Q(processed=False) & (Q(run__status__in=BUSY) | ~Q(run__status__in=LIVE) & Q(thread__live_run__isnull=False))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +75,13 @@ def before(thread: Thread, turn_id: UUID) -> Page:
 
 
 def since(thread: Thread, messages: Q, live: AgentRun | None) -> list[Turn]:
-    """The turns from the first one that holds one of `messages` to the end; only the last one when none does."""
+    """The turns from before the first one that holds one of `messages` to the end; only the last when none does.
+
+    The one before may change as well: it held the text on its way as long as the run had no message of its own.
+    """
     rows = _messages(thread)
     first = rows.filter(messages).order_by("position").values_list("position", flat=True).first()
-    starts = rows.filter(_starts) if first is None else rows.filter(_starts, position__lte=first)
+    starts = rows.filter(_starts) if first is None else rows.filter(_starts, position__lt=first)
     start = starts.order_by("-position").values_list("position", flat=True).first()
     return _turns(thread, rows if start is None else rows.filter(position__gte=start), live)
 

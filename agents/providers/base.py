@@ -4,7 +4,7 @@ Everything a vendor does oddly stays inside its adapter. No Django here.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
 from typing import Protocol
@@ -141,7 +141,7 @@ class Endpoint:
 
     kind: str
     base_url: str = ""
-    api_key: str = ""
+    api_key: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,6 +56,8 @@ _WORDS = (
     (Trouble.RATE_LIMITED, r"rate.?limit|resource_exhausted|too many requests"),
     (Trouble.OVERLOADED, r"overloaded|server_error|internal.?error|unavailable|capacity|bad gateway"),
 )
+LONGEST_WORDS = 4_000
+"""Characters of an error that are looked at: patterns tried on a body of megabytes hold the whole process up."""
 _KEY_LIKE = re.compile(r"\b(?:sk|pk|rk|key|gsk|xai|AIza)[-_][A-Za-z0-9_*.\-]{6,}|\bAIza[\w-]{10,}|Bearer\s+\S+", re.I)
 
 
@@ -85,7 +87,7 @@ def failure(
 
 def from_status(status: int, body: object, headers: Mapping[str, str], key: str) -> ProviderError:
     """Translate an HTTP answer of 400 or more. `body` is parsed JSON, or text when it was not JSON."""
-    words, hints = _read_error(body)
+    words, hints = _short(_read_error(body))
     trouble = _trouble_of(status, hints)
     return failure(trouble, words or f"HTTP {status}", key=key, retry_after=retry_after(headers))
 
@@ -95,7 +97,7 @@ def from_frame(error: object, key: str, usage: Usage) -> ProviderError:
 
     Only what is known to pass is retryable: a bare word tells nothing of that kind.
     """
-    words, hints = _read_error({"error": error})
+    words, hints = _short(_read_error({"error": error}))
     code = error.get("code") if isinstance(error, dict) else None
     status = int(code) if isinstance(code, int) or (isinstance(code, str) and code.isdigit()) else 0
     trouble = _trouble_of(status, hints)
@@ -139,6 +141,11 @@ def _trouble_of(status: int, hints: str) -> Trouble:
     if status == 404:
         return named or (Trouble.MODEL_UNKNOWN if "model" in hints.lower() else Trouble.REFUSED_REQUEST)
     return named or Trouble.REFUSED_REQUEST
+
+
+def _short(read: tuple[str, str]) -> tuple[str, str]:
+    words, hints = read
+    return words[:LONGEST_WORDS], hints[:LONGEST_WORDS]
 
 
 def _read_error(body: object) -> tuple[str, str]:

@@ -1,6 +1,6 @@
 """Jobs: the user's runs, newest first."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 from uuid import UUID
 
 from django.http import HttpResponse
@@ -46,7 +46,9 @@ def job_stop(request: SignedInRequest, run_id: UUID) -> HttpResponse:
 
 
 def _moment(text: str) -> datetime | None:
+    """The instant that `older` of the page before named; None for anything else, such as one outside of all years."""
     try:
-        return parse_datetime(text)
-    except ValueError:
+        moment = parse_datetime(text)
+        return moment.astimezone(UTC) if moment and moment.tzinfo else None
+    except (ValueError, OverflowError):
         return None

@@ -3,6 +3,7 @@
 from uuid import UUID
 
 from django.contrib import messages
+from django.db import close_old_connections
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.template.defaultfilters import filesizeformat
@@ -63,7 +64,7 @@ def model_test(request: SignedInRequest) -> HttpResponse:
         verdict = Verdict(ok=False, message=str(next(iter(form.errors.values()))[0]))
     else:
         kind, url, key, model = form.values()
-        verdict = test_connection(Endpoint(kind.kind, url, key), model)
+        verdict = _test(Endpoint(kind.kind, url, key), model)
     return render(request, "settings/verdict.html", {"verdict": verdict})
 
 
@@ -72,8 +73,14 @@ def model_test(request: SignedInRequest) -> HttpResponse:
 def connection_test(request: SignedInRequest, connection_id: UUID) -> HttpResponse:
     connection = get_object_or_404(ModelConnection.objects.for_user(request.user), pk=connection_id)
     choice = choice_of(connection)
-    verdict = test_connection(choice.endpoint, choice.model)
+    verdict = _test(choice.endpoint, choice.model)
     return render(request, "settings/verdict.html", {"verdict": verdict})
+
+
+def _test(endpoint: Endpoint, model: str) -> Verdict:
+    """A server may take a minute to answer; the connection to the database is for others meanwhile."""
+    close_old_connections()
+    return test_connection(endpoint, model)
 
 
 @require_POST

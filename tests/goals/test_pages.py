@@ -276,6 +276,10 @@ def test_a_key_is_never_shown_again(client: Client, user: User) -> None:
         ({"kind": "compatible", "compatible-model": "m", "compatible-url": "ftp://x"}, "must start with http"),
         ({"kind": "compatible", "compatible-url": "http://llm.example/v1"}, "Which model?"),
         ({"kind": "nonsense"}, "Select a valid choice"),
+        ({"kind": "ollama", "ollama-model": "m" * 201}, "is none"),
+        ({"kind": "ollama", "ollama-model": "m", "ollama-url": "http://x/" + "a" * 500}, "is none"),
+        ({"kind": "ollama", "ollama-model": "m", "ollama-url": "http://x/\r\nHost: y/"}, "is none"),
+        ({"kind": "ollama", "ollama-model": "m\0"}, "is none"),
     ],
 )
 def test_a_connection_that_cannot_work_is_refused(client: Client, fields: dict[str, str], reason: str) -> None:

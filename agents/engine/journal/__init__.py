@@ -7,7 +7,7 @@ arrays, so that each point is one prepared statement. Lock order: thread, then r
 
 from agents.engine.journal.accept import accept, wake
 from agents.engine.journal.claim import claim, take_messages
-from agents.engine.journal.end import cancel_unclaimed, final, hand_over, mark_cancelling
+from agents.engine.journal.end import final, hand_over, stop
 from agents.engine.journal.keep import lost_runs, renew
 from agents.engine.journal.rows import (
     AcceptedRow,
@@ -36,15 +36,14 @@ __all__ = [
     "Settled",
     "accept",
     "call_again",
-    "cancel_unclaimed",
     "claim",
     "final",
     "hand_over",
     "lost_runs",
-    "mark_cancelling",
     "outcome",
     "renew",
     "reply",
+    "stop",
     "take_messages",
     "wake",
 ]

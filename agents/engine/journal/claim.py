@@ -35,38 +35,46 @@ t AS (
   FROM r WHERE memory_thread.id = r.thread_id)
 """
 
+CRASHED = "The worker ended before an outcome was recorded."
+
 FIRST_FREE = "(SELECT coalesce(max(e.seq), 0) + 1 FROM memory_historyentry e WHERE e.thread_id = (SELECT id FROM l))"
 
 CLAIM = f"""
 WITH l AS (
   SELECT t.id, t.user_id FROM memory_thread t JOIN memory_agentrun r ON r.thread_id = t.id
-  WHERE r.id = %(run)s FOR UPDATE OF t),
-was AS (
-  SELECT status FROM memory_agentrun WHERE id = %(run)s),
+  WHERE r.id = %(run)s FOR NO KEY UPDATE OF t),
 r AS (
   UPDATE memory_agentrun AS run SET
     status = CASE run.status WHEN 'cancelling' THEN 'cancelling' ELSE 'running' END,
     fence = run.fence + 1, lease_token = %(token)s, lease_until = clock_timestamp() + %(lease)s * interval '1 second',
     started_at = coalesce(run.started_at, clock_timestamp()), due_at = NULL,
-    recoveries = run.recoveries + CASE WHEN run.status IN ('running', 'cancelling') THEN 1 ELSE 0 END
+    step = run.step + (run.lease_token IS NOT NULL)::int,
+    recoveries = run.recoveries + (run.lease_token IS NOT NULL)::int,
+    cost_known = run.cost_known AND run.lease_token IS NULL
   FROM l
   WHERE run.id = %(run)s AND (
     run.status = 'queued' OR run.status = 'retry_wait' AND run.due_at <= clock_timestamp()
     OR run.status IN ('running', 'cancelling') AND run.lease_until < clock_timestamp())
-  RETURNING run.id, run.thread_id, run.fence, run.step, run.status),
+  RETURNING run.id, run.thread_id, run.fence, run.step, run.status, run.recoveries),
 {TAKEN.format(first=FIRST_FREE)},
+a AS (
+  UPDATE agent_actions SET status = 'unknown', error = %(crashed)s, finished_at = clock_timestamp() FROM r
+  WHERE r.recoveries > 0 AND agent_actions.run_id = r.id AND agent_actions.status IN ('intent', 'started')),
+b AS (
+  UPDATE agents_modelcall SET status = 'failed', error = %(crashed)s, finished_at = clock_timestamp() FROM r
+  WHERE r.recoveries > 0 AND agents_modelcall.run_id = r.id AND agents_modelcall.status = 'started'),
 c AS (
   INSERT INTO agents_modelcall (id, run_id, step, attempt, provider, model, status)
   SELECT %(call)s, id, step, fence, %(provider)s, %(model)s, 'started' FROM r)
-SELECT r.thread_id, l.user_id, r.step, r.fence, r.status = 'cancelling', was.status <> 'queued',
-  {FIRST_FREE} + (SELECT count(*) FROM h)
-FROM r, l, was
+SELECT r.thread_id, l.user_id, r.step, r.fence, r.status = 'cancelling', r.recoveries FROM r, l
 """
 
 
 def claim(run_id: UUID, call: NextCall, context: Context) -> Lease | None:
     """D1 + D2: take the run, the messages that wait for it (the first preceded by the context), and start its first
     model call. None: somebody else has it, or it is over.
+
+    A run whose worker has died goes on at the next step: what was started there has an unknown outcome.
     """
     token, call_id = new_id(), new_id()
     rows = pool.execute(
@@ -80,31 +88,33 @@ def claim(run_id: UUID, call: NextCall, context: Context) -> Lease | None:
             "model": call.model,
             "context": context.text,
             "digest": context.notes_digest,
+            "crashed": CRASHED,
         },
     )
     if not rows:
         return None
-    thread_id, user_id, step, fence, cancelling, recovered, next_seq = rows[0]
-    return Lease(run_id, token, thread_id, user_id, step, fence, next_seq, cancelling, recovered, call_id)
+    thread_id, user_id, step, fence, cancelling, recoveries = rows[0]
+    return Lease(run_id, token, thread_id, user_id, step, fence, call_id, cancelling, recoveries)
 
 
 TAKE = f"""
-WITH l AS (SELECT id FROM memory_thread WHERE id = %(thread)s FOR UPDATE),
+WITH l AS (SELECT id FROM memory_thread WHERE id = %(thread)s FOR NO KEY UPDATE),
 r AS (
   UPDATE memory_agentrun AS run SET due_at = NULL FROM l
   WHERE run.id = %(run)s AND run.lease_token = %(token)s AND run.status IN ('running', 'cancelling')
   RETURNING run.id, run.thread_id),
 {TAKEN.format(first="%(first)s")}
-SELECT (SELECT jsonb_agg(blocks ORDER BY seq) FROM h) FROM r
+SELECT (SELECT jsonb_agg(blocks ORDER BY seq) FROM h), (SELECT array_agg(id ORDER BY position) FROM m) FROM r
 """
 
 
-def take_messages(lease: Lease) -> list[Message]:
-    """Take up the messages that came while the run was busy, in order."""
+def take_messages(lease: Lease) -> tuple[list[Message], list[UUID]]:
+    """Take up the messages that came while the run was busy, in order; returns them and their ids in the thread."""
     parameters = {"thread": lease.thread_id, "first": lease.next_seq, "context": "", "digest": None}
     rows = execute(TAKE, fence_of(lease) | parameters, None)
     if not rows:
         raise LeaseLost
-    taken = [Message(role="user", blocks=BLOCKS.validate_python(blocks)) for blocks in rows[0][0] or []]
+    blocks, ids = rows[0]
+    taken = [Message(role="user", blocks=BLOCKS.validate_python(each)) for each in blocks or []]
     lease.next_seq += len(taken)
-    return taken
+    return taken, ids or []

@@ -24,7 +24,7 @@ from memory.ids import new_id
 from memory.messages import Message
 
 FINAL = f"""
-WITH l AS (SELECT id FROM memory_thread WHERE id = %(thread)s FOR UPDATE),
+WITH l AS (SELECT id FROM memory_thread WHERE id = %(thread)s FOR NO KEY UPDATE),
 r AS (
   UPDATE memory_agentrun AS run SET status = %(status)s, reason = %(reason)s, error = %(error)s,
     step = greatest(run.step, %(iterations)s), lease_token = NULL, lease_until = NULL,
@@ -41,10 +41,7 @@ n AS (
 d AS (
   UPDATE agent_actions SET status = CASE agent_actions.status WHEN 'intent' THEN 'cancelled' ELSE 'unknown' END,
     error = 'The run ended before an outcome was recorded.', finished_at = clock_timestamp()
-  FROM r WHERE agent_actions.run_id = r.id AND agent_actions.status IN ('intent', 'started')),
-k AS (
-  UPDATE agents_modelcall SET status = 'cancelled', cost = 0, finished_at = clock_timestamp()
-  FROM r WHERE run_id = r.id AND agents_modelcall.status = 'started' AND agents_modelcall.id <> %(call)s)
+  FROM r WHERE agent_actions.run_id = r.id AND agent_actions.status IN ('intent', 'started'))
 SELECT t.live_run, r.cost, r.cost_known, (SELECT min(created_at) FROM m) FROM r, t
 """
 
@@ -98,38 +95,16 @@ def hand_over(lease: Lease) -> None:
     pool.execute(HAND_OVER, fence_of(lease))
 
 
-CANCEL_UNCLAIMED = """
-WITH l AS (
-  SELECT t.id FROM memory_thread t JOIN memory_agentrun r ON r.thread_id = t.id WHERE r.id = %(run)s FOR UPDATE OF t),
-r AS (
-  UPDATE memory_agentrun AS run SET
-    status = 'cancelled', reason = 'stopped', finished_at = clock_timestamp(), due_at = NULL
-  FROM l WHERE run.id = %(run)s AND run.status IN ('queued', 'retry_wait', 'waiting_approval')
-  RETURNING run.id, run.thread_id),
-t AS (
-  UPDATE memory_thread SET live_run = NULL, pending = 0 FROM r WHERE memory_thread.id = r.thread_id),
-m AS (
-  UPDATE memory_threadmessage SET processed = true FROM r
-  WHERE memory_threadmessage.thread_id = r.thread_id AND NOT processed
-  RETURNING memory_threadmessage.position, content),
-h AS (
-  INSERT INTO memory_historyentry (thread_id, run_id, seq, role, blocks)
-  SELECT r.thread_id, r.id, (SELECT coalesce(max(e.seq), 0) FROM memory_historyentry e
-      WHERE e.thread_id = r.thread_id) + row_number() OVER (ORDER BY m.position), 'user',
-    jsonb_build_array(jsonb_build_object('type', 'text', 'text', m.content)) FROM m, r)
-SELECT id FROM r
+STOP = """
+UPDATE memory_agentrun SET status = 'cancelling', due_at = NULL,
+  lease_until = CASE WHEN lease_token IS NULL THEN clock_timestamp() ELSE lease_until END
+WHERE id = %(run)s AND status IN ('queued', 'running', 'retry_wait', 'waiting_approval')
+RETURNING lease_token IS NOT NULL
 """
 
 
-def cancel_unclaimed(run_id: UUID) -> bool:
-    """Cancel a run that no worker holds. Its messages stay in thread and history. False: it was not such a run."""
-    return bool(pool.execute(CANCEL_UNCLAIMED, {"run": run_id}))
-
-
-MARK_CANCELLING = (
-    "UPDATE memory_agentrun SET status = 'cancelling' WHERE id = %(run)s AND status = 'running' RETURNING id"
-)
-
-
-def mark_cancelling(run_id: UUID) -> bool:
-    return bool(pool.execute(MARK_CANCELLING, {"run": run_id}))
+def stop(run_id: UUID) -> bool | None:
+    """Ask for a run's end. None: it is ending or over already; else whether a worker holds it. One that nobody holds
+    can be claimed at once and is settled by whoever does, like every other."""
+    rows = pool.execute(STOP, {"run": run_id})
+    return rows[0][0] if rows else None

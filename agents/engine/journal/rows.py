@@ -1,7 +1,7 @@
 """What goes into the journal and what comes out of it, as values."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from types import MappingProxyType
@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from agents.providers.base import Usage
-from memory.ids import new_id
 
 NOTHING: Mapping[str, object] = MappingProxyType({})
 
@@ -22,7 +21,8 @@ class LeaseLost(Exception):
 class Lease:
     """A claimed run, as its worker holds it.
 
-    next_seq: the history's next free place.
+    recoveries: how often a worker has died on it.
+    next_seq: the history's next free place; known once the history is loaded.
     iterations: how many steps have had their reply; at a run's end that is its `step`.
     """
 
@@ -32,10 +32,10 @@ class Lease:
     user_id: int
     step: int
     fence: int
-    next_seq: int
-    cancelling: bool = False
-    recovered: bool = False
-    call_id: UUID = field(default_factory=new_id)
+    call_id: UUID
+    cancelling: bool
+    recoveries: int
+    next_seq: int = 1
     iterations: int = 0
 
 

@@ -197,6 +197,18 @@ def test_messages_that_wait_for_a_busy_run_stand_in_the_queue_and_not_in_the_thr
     assert len(screen.drawn) == 1
 
 
+def test_a_message_that_waits_for_the_next_run_does_not_cut_the_answer_off(goal: Goal, run: AgentRun) -> None:
+    ask(run, "First")
+    ask(run, "Second", processed=False)
+    answer(run, "To the first")
+    goal.thread.live_run = AgentRunFactory(thread=goal.thread, status=RunStatus.QUEUED).pk
+    goal.thread.save()
+    screen = whole(goal.thread)
+    assert len(screen.drawn) == 1
+    assert "To the first" in screen.drawn[0].html
+    assert "Second" in screen.queue
+
+
 def test_a_message_that_no_run_has_taken_up_yet_is_a_turn_already(goal: Goal) -> None:
     run = AgentRunFactory(thread=goal.thread, status=RunStatus.QUEUED)
     ask(run, "First", processed=False)

@@ -111,7 +111,7 @@ def test_REN_03_ids_go_on_when_the_process_starts_anew(thread: UUID) -> None:
     say(thread, "a")
     before = tip(thread)
     script = f"from tests import servers; servers.start(); import django; django.setup(); from uuid import UUID; from agents.live import stream, events; stream.publish(UUID('{thread}'), 1, events.Think(run=UUID('{RUN}'), text='b')); assert stream.flush(5)"  # noqa: E501
-    subprocess.run([sys.executable, "-c", script], check=True, env=os.environ | {"PYTEST_XDIST_WORKER": ""})
+    subprocess.run([sys.executable, "-c", script], check=True)
     assert order(tip(thread)) > order(before)
 
 

@@ -1,0 +1,84 @@
+"""T4, T16, T20: what one request of a stranger or of a signed-in user must not be able to do."""
+
+import time
+
+import pytest
+from allauth.account.models import EmailAddress
+from django.db import connection
+from django.test import Client
+
+from agents.live.cells import tail_html
+from agents.live.keys import NOWHERE, order
+from agents.providers import errors
+from agents.providers.base import Trouble, Verdict
+from goals.views import models
+from tests.factories import UserFactory
+
+BLANKS = 200_000
+
+
+@pytest.mark.parametrize("blank", [" ", "\n"])
+def test_blanks_in_an_answer_do_not_hold_the_process_up(blank: str) -> None:
+    started = time.perf_counter()
+    drawn = tail_html(f"<pre><code>{blank * BLANKS}x</code></pre>")
+    assert time.perf_counter() - started < 1
+    assert drawn.endswith('x<span class="caret"></span></code></pre>')
+
+
+def test_the_caret_never_stands_inside_a_tag() -> None:
+    assert tail_html('<a title="</b>">').endswith('"><span class="caret"></span>')
+
+
+def test_a_huge_error_of_a_model_server_is_classified_at_once() -> None:
+    body = {"error": {"message": "wrong " * 10_000_000, "code": "model " * 10_000_000}}
+    started = time.perf_counter()
+    error = errors.from_status(400, body, {}, "")
+    assert time.perf_counter() - started < 2
+    assert error.trouble is Trouble.REFUSED_REQUEST
+
+
+@pytest.mark.parametrize("cursor", [f"{'9' * 5000}-1", f"1-{'9' * 5000}"])
+def test_a_cursor_of_endless_digits_is_none(cursor: str) -> None:
+    assert order(cursor) == NOWHERE
+
+
+@pytest.mark.django_db
+def test_staff_sign_in_where_tries_are_counted() -> None:
+    answer = Client().post("/admin/login/", {"username": "a@example.org", "password": "guess"})
+    assert answer.status_code == 302
+    assert answer["Location"].startswith("/accounts/login/")
+
+
+@pytest.mark.django_db
+def test_nobody_adds_somebody_elses_address_to_their_account() -> None:
+    user, victim = UserFactory.create(), UserFactory.create()
+    EmailAddress.objects.create(user=user, email=user.email, primary=True)
+    EmailAddress.objects.create(user=victim, email=victim.email, primary=True)
+    client = Client()
+    client.force_login(user)
+    client.post("/accounts/email/", {"action_add": "", "email": victim.email})
+    assert list(EmailAddress.objects.filter(user=user).values_list("email", flat=True)) == [user.email]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("before", ["0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59", "9999", ""])
+def test_a_moment_outside_of_all_years_is_no_place_in_the_list_of_jobs(before: str) -> None:
+    client = Client()
+    client.force_login(UserFactory.create())
+    assert client.get("/jobs/", {"before": before}).status_code == 200
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_slow_model_server_does_not_keep_a_connection_to_the_database(monkeypatch: pytest.MonkeyPatch) -> None:
+    held: list[bool] = []
+
+    def slow(*_: object) -> Verdict:
+        held.append(connection.connection is not None)
+        return Verdict(False, "no answer")
+
+    monkeypatch.setattr(models, "test_connection", slow)
+    client = Client()
+    client.force_login(UserFactory.create())
+    fields = {"kind": "compatible", "compatible-url": "http://127.0.0.1:9/v1", "compatible-model": "m"}
+    assert client.post("/settings/models/test/", fields).status_code == 200
+    assert held == [False]
