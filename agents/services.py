@@ -155,7 +155,12 @@ def _family(thread: Thread) -> list[UUID]:
 
 
 def delegate(parent: Thread, title: str, instructions: str) -> AgentTask:
-    """Send a sub-agent off; its report wakes the parent. Must be called inside the parent's transaction."""
+    """Send a sub-agent off; its report wakes the parent. Must be called inside the parent's transaction.
+
+    Raises:
+        Refused: the user's last message has led to as many tasks as it may.
+    """
+    _check_delegations(parent)
     thread = open_thread(parent.user, AgentTask.kind())
     task = AgentTask.objects.create(
         user=parent.user, thread=thread, parent=parent, title=title, instructions=instructions
@@ -165,6 +170,17 @@ def delegate(parent: Thread, title: str, instructions: str) -> AgentTask:
     ThreadMessage.objects.create(thread=thread, run=run, source=Source.USER, content=instructions, processed=False)
     transaction.on_commit(lambda: bell.ring(run.pk))
     return task
+
+
+def _check_delegations(parent: Thread) -> None:
+    """An agent that answers every report with another task would go on, and cost, for ever."""
+    last = ThreadMessage.objects.filter(thread=parent, source=Source.USER).order_by("-position").first()
+    since = AgentTask.objects.filter(parent=parent)
+    if last is not None:
+        since = since.filter(created_at__gte=last.created_at)
+    limit = settings.WAYMARK_MAX_TASKS_PER_MESSAGE
+    if since.count() >= limit:
+        raise Refused("too_many_tasks", f"At most {limit} tasks can follow from one message of the user.")
 
 
 def _checked(content: str) -> str:

@@ -56,7 +56,10 @@ class CreateTask(Tool[Assignment]):
         if not arguments.instructions.strip():
             raise ToolError("The instructions are blank; no task was created.")
         parent = Thread.objects.select_related("user").get(pk=context.thread_id)
-        task = services.delegate(parent, arguments.title, arguments.instructions)
+        try:
+            task = services.delegate(parent, arguments.title, arguments.instructions)
+        except services.Refused as refused:
+            raise ToolError(refused.message) from refused
         return Outcome(
             f"The task {task.title!r} (id {task.pk}) is under way. Its report will come as a message.",
             clip(task.title, 80),

@@ -96,19 +96,10 @@ def serve_web(listener: int) -> None:
     from twisted.internet import asyncioreactor
 
     asyncioreactor.install(uvloop.new_event_loop())  # type: ignore[no-untyped-call]
-    from daphne.server import Server
-
     from config.asgi import application
+    from config.web_server import serve
 
-    Server(
-        application=application,
-        endpoints=[f"fd:fileno={listener}"],
-        websocket_timeout=-1,
-        ping_interval=20,
-        ping_timeout=30,
-        verbosity=0,
-        server_name="waymark",
-    ).run()
+    serve(application, [f"fd:fileno={listener}"])
 
 
 def _become_child(parent: int, log: Path | None, keep: tuple[int, ...]) -> None:

@@ -102,7 +102,10 @@ DATABASES = {"default": env.db_url("DATABASE_URL", default="postgres://waymark@l
 DATABASES["default"]["OPTIONS"] = {
     **DATABASES["default"].get("OPTIONS", {}),
     "connect_timeout": 5,
-    "tcp_user_timeout": 15_000, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 2,
+    "tcp_user_timeout": 15_000,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 2,
     "options": "-c statement_timeout=30000 -c lock_timeout=10000 -c idle_in_transaction_session_timeout=60000",
     "pool": {"min_size": 0, "max_size": env.int("WAYMARK_DB_POOL", default=20), "timeout": 20, "max_idle": 120},
 }
@@ -196,6 +199,8 @@ SPECTACULAR_SETTINGS = {
     "PATH_CONVERTER_OVERRIDES": {"id": {"type": "string", "format": "uuid"}},
 }
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2_000_000
+# What the web server reads at all of a request's body. Bytes.
+WAYMARK_LARGEST_BODY = 2_500_000
 
 # -- What agents are and may do --------------------------------------------------------------------------------------
 AGENT_KINDS = ["goals.models.Goal", "agents.models.UserAgent", "agents.models.AgentTask"]
@@ -211,6 +216,7 @@ AGENT_TOOLS = [
 WAYMARK_MAX_ITERATIONS = env.int("WAYMARK_MAX_ITERATIONS", default=20)
 WAYMARK_MAX_SECONDS = env.float("WAYMARK_MAX_SECONDS", default=600)
 WAYMARK_MAX_SAME_TOOL = env.int("WAYMARK_MAX_SAME_TOOL", default=5)
+WAYMARK_MAX_TASKS_PER_MESSAGE = env.int("WAYMARK_MAX_TASKS_PER_MESSAGE", default=10)
 WAYMARK_TASK_HISTORY_ENTRIES = env.int("WAYMARK_TASK_HISTORY_ENTRIES", default=20)
 WAYMARK_MESSAGE_LENGTH = env.int("WAYMARK_MESSAGE_LENGTH", default=100_000)
 WAYMARK_OBSERVATION_LENGTH = env.int("WAYMARK_OBSERVATION_LENGTH", default=20_000)

@@ -3,11 +3,13 @@
 from typing import Any
 
 from django import forms
+from django.contrib.auth.models import User
 from django.db.models import QuerySet
 from django.utils.translation import gettext_lazy as _
 
 from agents.models import ModelConnection, UserAgent
 from agents.providers.catalog import Kind, known_kinds
+from goals import addresses
 from goals.models import Goal
 from memory.models import Note
 
@@ -76,6 +78,10 @@ class ConnectionForm(forms.Form):
 
     kind = forms.ChoiceField(choices=[(kind.kind, kind.label) for kind in known_kinds()])
 
+    def __init__(self, user: User, data: Any = None) -> None:
+        super().__init__(data)
+        self._user = user
+
     def values(self) -> tuple[Kind, str, str, str]:
         """Return (kind, base URL, API key, model) of the chosen kind, blanks filled with what the kind offers."""
         kind = next(known for known in known_kinds() if known.kind == self.cleaned_data["kind"])
@@ -87,12 +93,22 @@ class ConnectionForm(forms.Form):
         if "kind" not in cleaned:
             return cleaned
         kind, url, key, model = self.values()
-        if kind.needs_url and not url.startswith(("http://", "https://")):
-            raise forms.ValidationError(_("The address must start with http:// or https://."))
         if len(url) > URL_LENGTH or len(model) > MODEL_LENGTH or not (url + key + model).isprintable():
             raise forms.ValidationError(_("The address, the key or the name of the model is none."))
         if kind.needs_key and not key:
             raise forms.ValidationError(_("This provider needs an API key."))
         if not model:
             raise forms.ValidationError(_("Which model? Test the connection to see what the server has."))
+        if kind.needs_url and url != kind.default_base_url:
+            self._check_address(url)
         return cleaned
+
+    def _check_address(self, url: str) -> None:
+        if not url.startswith(("http://", "https://")):
+            raise forms.ValidationError(_("The address must start with http:// or https://."))
+        try:
+            addresses.check(url, anywhere=self._user.is_staff)
+        except addresses.AddressRefused:
+            raise forms.ValidationError(
+                _("This address cannot be used: it must be that of a server on the internet, without ? and #.")
+            ) from None

@@ -5,6 +5,7 @@ import zoneinfo
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from xml.sax.saxutils import escape
 
 from memory.models import Thread
 from memory.text import clip
@@ -32,7 +33,7 @@ def context_for(thread: Thread, now: datetime, time_zone: str, notes: Notes | No
     time = f"<time>{local:%A}, {local.day} {local:%B %Y, %H:%M} ({time_zone})</time>"
     if notes is None:
         return Context(time, thread.notes_digest)
-    listed = "\n".join(f"- {title}: {clip(body, 160)}" for title, body in notes)
+    listed = "\n".join(escape(f"- {title}: {clip(body, 160)}") for title, body in notes)
     digest = hashlib.sha256(listed.encode()).hexdigest() if listed else ""
     if digest == thread.notes_digest:
         return Context(time, digest)

@@ -1,10 +1,16 @@
 """Notes: every write that a face or a tool may ask for."""
 
+from uuid import UUID
+
 from django.contrib.auth.models import User
 from django.db.models import Q
 
+from memory import pool
+from memory.hot import columns, instance
 from memory.models import Author, Note, NoteQuerySet, Thread
 from memory.text import clean
+
+WORDS = 20
 
 
 class NoteRefused(Exception):
@@ -42,9 +48,28 @@ def search_notes(user: User, query: str, thread: Thread | None = None) -> NoteQu
     found = Note.objects.for_user(user).select_related("thread")
     if thread is not None:
         found = found.filter(thread=thread)
-    for word in clean(query).split()[:20]:
+    for word in _words(query):
         found = found.filter(Q(title__icontains=word) | Q(body__icontains=word))
     return found
+
+
+FIND = f"""
+SELECT {columns(Note, "n")} FROM memory_note n
+WHERE n.user_id = %(user)s AND n.thread_id = %(thread)s AND NOT EXISTS (
+  SELECT FROM unnest(%(words)s::text[]) AS word
+  WHERE strpos(lower(n.title), lower(word)) = 0 AND strpos(lower(n.body), lower(word)) = 0)
+ORDER BY n.updated_at DESC LIMIT %(most)s
+"""  # noqa: S608 (columns of a model)
+
+
+def find_notes(user_id: int, thread_id: UUID, query: str, most: int) -> list[Note]:
+    """What `search_notes` finds in one thread, for runs: a tenth of their time went into the ORM's way."""
+    parameters = {"user": user_id, "thread": thread_id, "words": _words(query), "most": most}
+    return [instance(Note, row) for row in pool.execute(FIND, parameters)]
+
+
+def _words(query: str) -> list[str]:
+    return clean(query).split()[:WORDS]
 
 
 def _checked(title: str, body: str) -> tuple[str, str]:

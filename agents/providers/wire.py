@@ -19,6 +19,8 @@ import httpx2
 
 CONNECT_SECONDS = 10.0
 KEEP_SECONDS = 30.0
+# No honest answer to one call is longer; a server that sends without end must not fill the memory. Bytes.
+LONGEST_ANSWER = 32_000_000
 
 
 _lock = threading.Lock()
@@ -41,6 +43,7 @@ class Line:
 
     def __init__(self) -> None:
         self.read_limit: float | None = None
+        self.received = 0
         self._cut = False
         self._socket: socket.socket | None = None
 
@@ -48,6 +51,7 @@ class Line:
         """Begin a call."""
         self._cut = False
         self.read_limit = None
+        self.received = 0
 
     def hold(self, held: socket.socket) -> None:
         """Raises: httpcore2.ConnectError when the line was cut meanwhile."""
@@ -84,11 +88,15 @@ class Connection(httpcore2.NetworkStream):
         limit = self._line.read_limit
         try:  # Not `_mapped`: this runs once for every piece of every answer.
             self._socket.settimeout(timeout if limit is None else limit)
-            return self._socket.recv(max_bytes)
+            data = self._socket.recv(max_bytes)
         except TimeoutError as error:
             raise httpcore2.ReadTimeout(str(error)) from error
         except OSError as error:
             raise httpcore2.ReadError(str(error)) from error
+        self._line.received += len(data)
+        if self._line.received > LONGEST_ANSWER:
+            raise httpcore2.ReadError(f"the answer is longer than {LONGEST_ANSWER // 1_000_000} MB")
+        return data
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
         with _mapped(httpcore2.WriteTimeout, httpcore2.WriteError):

@@ -22,7 +22,7 @@ from goals.views.base import SignedInRequest, signed_in
 @require_http_methods(["GET", "POST"])
 @signed_in
 def settings_models(request: SignedInRequest) -> HttpResponse:
-    form = ConnectionForm(request.POST or None)
+    form = ConnectionForm(request.user, request.POST or None)
     if request.method == "POST" and connect(request, form):
         return redirect("settings_models")
     page = {"form": form, "connections": connections_of(request), "uses_demo": uses_demo(request.user), **choices(form)}
@@ -59,7 +59,7 @@ def connect(request: SignedInRequest, form: ConnectionForm) -> bool:
 @signed_in
 def model_test(request: SignedInRequest) -> HttpResponse:
     """The Test button of an option: one real call, and its verdict as a line."""
-    form = ConnectionForm(request.POST)
+    form = ConnectionForm(request.user, request.POST)
     if not form.is_valid():
         verdict = Verdict(ok=False, message=str(next(iter(form.errors.values()))[0]))
     else:

@@ -17,7 +17,7 @@ from goals.views.models import choices, connect
 @signed_in
 def welcome(request: SignedInRequest) -> HttpResponse:
     adopt_time_zone(assistant_of(request.user), request.POST.get("time_zone", ""))
-    form = ConnectionForm(request.POST or None)
+    form = ConnectionForm(request.user, request.POST or None)
     if request.method == "POST" and connect(request, form):
         return redirect("welcome_goal")
     page = {"form": form, "step": "model", **choices(form)}

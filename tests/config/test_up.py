@@ -1,5 +1,6 @@
 """`bin/up` as a person at a terminal sees it."""
 
+import contextlib
 import os
 import signal
 import socket
@@ -79,6 +80,23 @@ def test_a_second_copy_on_the_same_data_is_refused(running: Program) -> None:
 
 
 @pytest.mark.faults
+@pytest.mark.parametrize("declared", [True, False], ids=["declared", "chunked"])
+def test_a_body_that_is_too_long_is_refused_before_it_is_read(running: Program, declared: bool) -> None:
+    address = running.wait_for(READY)
+    host, port = address.removeprefix("http://").split(":")
+    head = b"POST /accounts/login/ HTTP/1.1\r\nHost: localhost\r\n"
+    with closing(socket.create_connection((host, int(port)), timeout=10)) as client:
+        if declared:
+            client.sendall(head + b"Content-Length: 200000000\r\n\r\n")
+        else:
+            client.sendall(head + b"Transfer-Encoding: chunked\r\n\r\n")
+            with contextlib.suppress(OSError):  # it may be cut off while it still sends
+                for _ in range(40):
+                    client.sendall(b"19000\r\n" + b"x" * 0x19000 + b"\r\n")
+        assert client.recv(100).startswith(b"HTTP/1.1 413")
+    assert status_of(f"{address}/healthz") == 200
+
+
 def test_what_is_killed_is_started_again(running: Program) -> None:
     address = running.wait_for(READY)
     for name, shown in (("bin/postgres", "PostgreSQL"), ("valkey-server", "Valkey")):

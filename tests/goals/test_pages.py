@@ -30,7 +30,7 @@ XSS = "<img src=x onerror=alert(1)>"
 
 @pytest.fixture
 def user() -> User:
-    person = UserFactory.create(first_name="Ines")
+    person = UserFactory.create(first_name="Ines", is_staff=True)
     agent = assistant_of(person)
     agent.welcomed = True
     agent.save()

@@ -78,7 +78,7 @@ def test_a_slow_model_server_does_not_keep_a_connection_to_the_database(monkeypa
 
     monkeypatch.setattr(models, "test_connection", slow)
     client = Client()
-    client.force_login(UserFactory.create())
+    client.force_login(UserFactory.create(staff=True))
     fields = {"kind": "compatible", "compatible-url": "http://127.0.0.1:9/v1", "compatible-model": "m"}
     assert client.post("/settings/models/test/", fields).status_code == 200
     assert held == [False]

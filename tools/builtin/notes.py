@@ -1,10 +1,9 @@
 """Notes of the goal (or task, or assistant) that the agent works on."""
 
-from django.contrib.auth.models import User
 from pydantic import Field
 
 from memory.models import Author, Note, Thread
-from memory.notes import NoteRefused, create_note, search_notes
+from memory.notes import NoteRefused, create_note, find_notes
 from memory.text import clip
 from tools.base import Arguments, Effect, Outcome, Reversal, Tool, ToolContext, ToolError, Wording
 
@@ -52,8 +51,7 @@ class SearchNotes(Tool[NoteQuery]):
         return f"“{clip(arguments.query, 60)}”"
 
     def run(self, arguments: NoteQuery, context: ToolContext) -> Outcome:
-        thread = _thread(context)
-        found = list(search_notes(User(pk=context.user_id), arguments.query, thread)[:SHOWN])
+        found = find_notes(context.user_id, context.thread_id, arguments.query, SHOWN)
         return Outcome(_listing(found), f"“{clip(arguments.query, 60)}”, {len(found)} found")
 
 
@@ -68,8 +66,7 @@ class ListNotes(Tool[NothingAsked]):
     Arguments = NothingAsked
 
     def run(self, arguments: NothingAsked, context: ToolContext) -> Outcome:
-        thread = _thread(context)
-        found = list(search_notes(User(pk=context.user_id), "", thread)[:SHOWN])
+        found = find_notes(context.user_id, context.thread_id, "", SHOWN)
         return Outcome(_listing(found), f"{len(found)} found")
 
 

@@ -17,7 +17,7 @@ from agents.engine.leases import leases
 from agents.models import AgentTask, ModelCall
 from goals.models import Goal
 from memory.models import AgentRun, HistoryEntry, Note, ThreadMessage
-from tests.llm_script import DONE, D, Drop, F, Raw, Reply, Status
+from tests.llm_script import DONE, D, Drop, F, Hang, Raw, Reply, Status
 from tests.llm_server import LLMServer
 from tools.models import AgentAction
 
@@ -439,3 +439,16 @@ def wait_until(condition: Callable[[], bool], seconds: float = 5) -> None:
             return
         ready.wait(0.02)
     raise AssertionError("it did not happen in time")
+
+
+def test_a_run_is_stopped_before_the_model_says_anything(goal: Goal, rung: list[UUID], llm: LLMServer) -> None:
+    llm.script([Hang(20)])
+    accepted = services.send_message(goal.thread, "Hi")
+    worker = threading.Thread(target=work_in_thread, args=(rung.pop(),))
+    worker.start()
+    wait_until(lambda: len(llm.requests) == 1)
+    services.stop_run(run_of(accepted))
+    leases.renew()
+    worker.join(timeout=3)
+    assert run_of(accepted).status == "cancelled"
+    assert_quiet(goal, llm)

@@ -8,6 +8,7 @@ from uuid import UUID
 import psycopg
 import pytest
 from django.db import connections as database
+from pytest_django.fixtures import Settings
 
 from agents import services
 from agents.engine import jobs, journal, sweeper
@@ -18,8 +19,8 @@ from goals.models import Goal
 from goals.services import delete_goal
 from memory.models import AgentRun, HistoryEntry, Note, RunStatus, Thread, ThreadMessage
 from memory.pool import execute
-from tests.agents.engine.test_orchestrator import NOTE, assert_quiet, cells, work_in_thread
-from tests.llm_script import Reply
+from tests.agents.engine.test_orchestrator import NOTE, assert_quiet, cells, run_of, wait_until, work_in_thread
+from tests.llm_script import DONE, D, Raw, Reply, Request, U
 from tests.llm_server import LLMServer
 from tools.builtin.notes import SearchNotes
 from tools.models import AgentAction
@@ -45,6 +46,16 @@ def dies_in_tool(monkeypatch: pytest.MonkeyPatch) -> None:
         return alive(self, *args)  # type: ignore[arg-type]
 
     monkeypatch.setattr(SearchNotes, "run", run)
+
+
+def in_thread(work: Callable[..., object], *args: object) -> threading.Thread:
+    def run() -> None:
+        try:
+            work(*args)
+        finally:
+            database.close_all()
+
+    return threading.Thread(target=run)
 
 
 def expire_leases() -> None:
@@ -170,12 +181,8 @@ def test_nothing_is_executed_after_the_local_deadline_of_a_lease(
 
 def test_a_message_that_races_a_stop_is_answered(goal: Goal, rung: list[UUID], llm: LLMServer) -> None:
     for _ in range(12):
-        accepted = services.send_message(goal.thread, "Hi")
-        run = AgentRun.objects.select_related("thread").get(pk=accepted.run_id)
-        racers = [
-            threading.Thread(target=lambda: (services.send_message(goal.thread, "ping"), database.close_all())),
-            threading.Thread(target=lambda run=run: (services.stop_run(run), database.close_all())),  # type: ignore[misc]
-        ]
+        run = run_of(services.send_message(goal.thread, "Hi"))
+        racers = [in_thread(services.send_message, goal.thread, "ping"), in_thread(services.stop_run, run)]
         for racer in racers:
             racer.start()
         for racer in racers:
@@ -209,7 +216,7 @@ def test_deleting_a_goal_leaves_nothing_of_its_tasks(goal: Goal, rung: list[UUID
     services.send_message(goal.thread, "Go")
     jobs.run(str(rung.pop(0)))
     assert AgentTask.objects.count() == 1
-    deleting = threading.Thread(target=lambda: (delete_goal(goal), database.close_all()))
+    deleting = in_thread(delete_goal, goal)
     deleting.start()
     while deleting.is_alive():
         while rung:
@@ -280,16 +287,18 @@ def test_only_the_last_message_can_be_tried_again(goal: Goal, say: Say, llm: LLM
 def test_a_failed_try_is_counted_once_when_the_run_is_stopped_before_the_next(
     goal: Goal, rung: list[UUID], llm: LLMServer
 ) -> None:
-    def fail(request: object) -> Reply:
-        services.stop_run(AgentRun.objects.select_related("thread").get())
-        leases.renew()
-        return Reply(text="Hi", finish="stop", usage=(1000, 1))
-
-    llm.script([fail])
-    services.send_message(goal.thread, "Hi")
-    jobs.run(str(rung.pop()))
-    run = AgentRun.objects.get()
-    assert run.input_tokens == sum(call.input_tokens or 0 for call in ModelCall.objects.filter(run=run))
+    chunk = D({"role": "assistant", "content": "Let me "})
+    llm.script([Raw([chunk, U(1000, 3), b'data: {"error":{"code":502,"message":"overloaded"}}\n\n', DONE])])
+    accepted = services.send_message(goal.thread, "Hi")
+    worker = threading.Thread(target=work_in_thread, args=(rung.pop(),))
+    worker.start()
+    wait_until(lambda: ModelCall.objects.count() == 2)
+    services.stop_run(run_of(accepted))
+    leases.renew()
+    worker.join(timeout=5)
+    run = run_of(accepted)
+    assert (run.status, run.input_tokens, run.output_tokens) == (RunStatus.CANCELLED, 1000, 3)
+    assert [call.status for call in ModelCall.objects.filter(run=run)] == ["failed", "cancelled"]
 
 
 def test_the_fence_is_in_every_write(goal: Goal, rung: list[UUID], llm: LLMServer) -> None:
@@ -306,3 +315,20 @@ def test_the_fence_is_in_every_write(goal: Goal, rung: list[UUID], llm: LLMServe
     assert not AgentAction.objects.exists()
     assert [role for _, role, _ in cells(goal)] == ["text"]
     assert AgentRun.objects.get().status == RunStatus.RUNNING
+
+
+def test_an_agent_cannot_send_off_tasks_for_ever(goal: Goal, say: Say, llm: LLMServer, settings: Settings) -> None:
+    """A model that answers each report with another task ends with the tasks that one message may lead to."""
+    settings.WAYMARK_MAX_TASKS_PER_MESSAGE = 3
+
+    def another(request: Request) -> Reply:
+        if not any(tool["function"]["name"] == "create_task" for tool in request.body["tools"]):
+            return Reply(text="Report")
+        if request.results:
+            return Reply(text="One more is on its way.")
+        return Reply(calls=[("create_task", {"title": "Again", "instructions": "And again"})])
+
+    llm.script([another] * 60)
+    say("Go")
+    assert AgentTask.objects.count() == 3
+    assert_quiet(goal, llm)

@@ -1,0 +1,57 @@
+"""Daphne, with a limit to what it reads of a request before anybody has looked at it."""
+
+from io import BytesIO
+from typing import Any
+
+from daphne import http_protocol
+from daphne.server import Server
+from django.conf import settings
+
+REFUSAL = b"HTTP/1.1 413 Content Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+
+
+class LimitedRequest(http_protocol.WebRequest):
+    """Daphne keeps a whole body in memory before it calls the application; a body that is too long is refused at its
+    declared length, or where it passes the limit when none is declared."""
+
+    received = 0
+    refused = False
+
+    def gotLength(self, length: int | None) -> None:
+        if (length or 0) > settings.WAYMARK_LARGEST_BODY:
+            self._refuse()
+        else:
+            super().gotLength(length)
+
+    def handleContentChunk(self, data: bytes) -> None:
+        if self.refused:
+            return
+        self.received += len(data)
+        if self.received > settings.WAYMARK_LARGEST_BODY:
+            self._refuse()
+        else:
+            super().handleContentChunk(data)
+
+    def process(self) -> None:
+        if not self.refused:
+            super().process()
+
+    def _refuse(self) -> None:
+        self.refused = True
+        self.content = BytesIO()
+        self.channel.transport.write(REFUSAL)
+        self.channel.loseConnection()
+
+
+def serve(application: Any, endpoints: list[str]) -> None:
+    """Serve until SIGTERM. Must be called after a reactor was chosen."""
+    http_protocol.WebRequest = LimitedRequest
+    Server(
+        application=application,
+        endpoints=endpoints,
+        websocket_timeout=-1,
+        ping_interval=20,
+        ping_timeout=30,
+        verbosity=0,
+        server_name="waymark",
+    ).run()
