@@ -31,7 +31,6 @@ def main() -> None:
     address = f"http://127.0.0.1:{listener.getsockname()[1]}"
     (data / "static").mkdir(exist_ok=True)
     preload()
-    if os.environ.get("SWI"): sys.setswitchinterval(float(os.environ["SWI"]))
     prepare_database(data, address)
     number = listener.fileno()
     children = {

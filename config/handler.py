@@ -4,7 +4,7 @@ Under ASGI Django makes a thread for each request, which lives as long as its re
 for every middleware that is not async, in both directions. Both cost more than all that the middleware does.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -31,7 +31,7 @@ class OneThreadHandler(ASGIHandler):
         self,
         scope: dict[str, Any],
         receive: Callable[[], Awaitable[Any]],
-        send: Callable[[dict[str, Any]], Awaitable[None]],
+        send: Callable[[Mapping[str, Any]], Awaitable[None]],
     ) -> None:
         await self.handle(scope, receive, send)
 

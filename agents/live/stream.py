@@ -1,8 +1,7 @@
 """The way out: events from whoever works to whoever looks on.
 
 `publish` only puts the event in memory, so it costs a run nothing and cannot fail it. One thread per process sends:
-at once when it has sent nothing for two milliseconds or when there is more than text; else pieces of text that follow
-each other are joined, because each send costs the worker, Redis and every viewer more than the text. What is durable
+at once when it is idle; while a send is on its way, pieces of text that follow each other are joined. What is durable
 was committed before, so an outage of Redis loses no truth: threads that may have missed an event get a `reset`, and
 their viewers read the database again.
 """
@@ -30,7 +29,6 @@ logger = logging.getLogger(__name__)
 
 WAITING_EVENTS: Final = 10_000
 BATCH: Final = 500
-PACE_SECONDS: Final = 0.002
 
 
 @cache
@@ -79,8 +77,6 @@ class Publisher:
         self._queue: deque[Item] = deque()
         self._gaps: dict[UUID, None] = {}
         self._wake = threading.Event()
-        self._urgent = threading.Event()
-        self._sent_at = 0.0
         self._idle = threading.Event()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -91,8 +87,6 @@ class Publisher:
         else:
             self._queue.append(item)
         self._idle.clear()
-        if not isinstance(item.event, Think):
-            self._urgent.set()
         self._wake.set()
         if self._thread is None:
             self._start()
@@ -117,10 +111,7 @@ class Publisher:
             self._wake.clear()
             while self._queue or self._gaps:
                 self._idle.clear()
-                self._urgent.wait(self._sent_at + PACE_SECONDS - time.monotonic())
-                self._urgent.clear()
                 self._send_some()
-                self._sent_at = time.monotonic()
             self._idle.set()
 
     def _send_some(self) -> None:

@@ -118,8 +118,13 @@ def test_what_is_refused_is_said_and_the_talk_goes_on(user: User, types: Callabl
 def test_the_first_interrupt_stops_the_run_and_the_second_leaves(
     user: User, types: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rings = iter([None])  # nobody hears the first; the stop rings again, and a worker ends the run
-    monkeypatch.setattr(bell, "ring", lambda run_id: next(rings, run_id) and jobs.run(str(run_id)))
+    unheard = iter([True])  # nobody hears the first ring; the stop rings again, and a worker ends the run
+
+    def ring(run_id: UUID) -> None:
+        if not next(unheard, False):
+            jobs.run(str(run_id))
+
+    monkeypatch.setattr(bell, "ring", ring)
     types("Hello")
     interrupts = iter([KeyboardInterrupt])
     original = terminal.Conversation._live

@@ -233,7 +233,7 @@ def test_jobs_are_listed_with_owner_state_and_cost_and_live_ones_can_be_stopped(
     assert "no answer" in page
     assert "$0.31" in page
     client.post(f"/jobs/{live.pk}/stop/")
-    assert AgentRun.objects.get(pk=live.pk).status == RunStatus.CANCELLED
+    assert AgentRun.objects.get(pk=live.pk).status == RunStatus.CANCELLING
 
 
 def test_a_profile_is_saved_and_an_unknown_time_zone_refused(client: Client, user: User) -> None:

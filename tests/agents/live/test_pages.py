@@ -5,6 +5,7 @@ from uuid import uuid4
 import pytest
 from django.test import Client, override_settings
 
+from agents.engine import jobs
 from agents.models import UserAgent
 from agents.services import assistant_of
 from goals.models import Goal
@@ -124,9 +125,10 @@ def test_a_live_run_can_be_stopped_from_the_page(owner: Client, goal: Goal) -> N
     assert f"/runs/{run.pk}/stop" in owner.get(f"/goals/{goal.pk}/").content.decode()
     answer = owner.post(f"/runs/{run.pk}/stop", headers=HTMX)
     run.refresh_from_db()
-    assert run.status == RunStatus.CANCELLED
-    assert b"data-stop" not in answer.content
-    assert b"Stopped by you" in answer.content
+    assert run.status == RunStatus.CANCELLING
+    assert b"data-stop disabled" in answer.content
+    jobs.run(str(run.pk))
+    assert "Stopped by you" in owner.get(f"/goals/{goal.pk}/").content.decode()
 
 
 def test_a_failed_run_can_be_tried_again_from_the_page(owner: Client, goal: Goal) -> None:
