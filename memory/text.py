@@ -15,6 +15,9 @@ _PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 _JOINED = re.compile("[\u0300-\u036f\u200d\u20e3\ufe00-\ufe0f\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]")
 _FLAG = re.compile("[\U0001f1e6-\U0001f1ff]")
 
+_MARKS_OF_LINES = re.compile(r"^[ \t]*(?:[-*+>]|\d+[.)]|`{3,}\S*)[ \t]*(?:\[[ xX]\][ \t]*)?", re.MULTILINE)
+_HEADING = re.compile(r"^[ \t]*#{1,6}[ \t].*$", re.MULTILINE)
+
 
 def clean(text: str) -> str:
     """Return `text` with surrogate pairs joined and everything that cannot be stored shown as U+FFFD."""
@@ -61,3 +64,8 @@ def _inside_grapheme(text: str, cut: int) -> bool:
             start -= 1
         return (cut - start) % 2 == 1
     return False
+
+
+def without_marks(markdown: str) -> str:
+    """Return the words of a markdown text, without headings and the marks that only a page turns into form."""
+    return _MARKS_OF_LINES.sub("", _HEADING.sub("", markdown)).replace("**", "")

@@ -1,19 +1,16 @@
 """Runs and notes in words and marks."""
 
-import re
 from datetime import timedelta
 
 from django import template
 from django.utils.translation import gettext as _
 
 from memory.models import AgentRun, Note, RunStatus
-from memory.text import clip
+from memory.text import clip, without_marks
 
 register = template.Library()
 
 EXCERPT = 160
-_HEADING = re.compile(r"^\s*#{1,6}\s.*$", re.MULTILINE)
-_MARKS_OF_LINES = re.compile(r"^\s*(?:[-*+>]|\d+[.)]|`{3,}\S*)\s*", re.MULTILINE)
 
 _MARKS = {
     RunStatus.QUEUED: "queued",
@@ -78,8 +75,7 @@ def took(run: AgentRun) -> timedelta | None:
 @register.filter
 def excerpt(body: str) -> str:
     """The first words of a note, without the marks that only its page turns into form."""
-    start = body[: 4 * EXCERPT]
-    return clip(_MARKS_OF_LINES.sub("", _HEADING.sub("", start)).replace("**", ""), EXCERPT)
+    return clip(without_marks(body[: 4 * EXCERPT]), EXCERPT)
 
 
 @register.filter

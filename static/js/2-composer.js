@@ -79,9 +79,14 @@
       event.stopImmediatePropagation();
       return;
     }
-    form.dataset.sent = parts(form)[0].value;
     if (!form.matches("[hx-post]")) save(form);
   }, true);
+
+  /* Fired only for a request that leaves: one that is dropped, because another is on its way, has sent nothing. */
+  document.addEventListener("htmx:before:request", (event) => {
+    const form = composerOf(event.detail.ctx.sourceElement);
+    if (form) form.dataset.sent = parts(form)[0].value;
+  });
 
   /* Only what was sent is cleared: words typed while it was on its way stay. */
   document.addEventListener("htmx:after:request", (event) => {

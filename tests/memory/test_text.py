@@ -6,7 +6,7 @@ import unicodedata
 import pytest
 from hypothesis import given, strategies as st
 
-from memory.text import clean, clean_json, clip
+from memory.text import clean, clean_json, clip, without_marks
 
 FAMILY = "family 👨‍👩‍👧 ok e\u0301 🇩🇪 שלום"
 GRAPHEMES = [*"family ", "👨‍👩‍👧", *" ok ", "e\u0301", " ", "🇩🇪", *" שלום"]
@@ -54,3 +54,7 @@ def test_json_is_cleaned_at_every_depth() -> None:
 def test_the_sentence_of_the_test_holds_what_it_should() -> None:
     assert unicodedata.combining("\u0301")
     assert "".join(GRAPHEMES) == FAMILY
+
+
+def test_the_marks_of_markdown_are_left_out_of_a_preview() -> None:
+    assert without_marks("## Gear\n\n- [ ] Shoes\n- [x] **Socks**\n1. First").split() == ["Shoes", "Socks", "First"]

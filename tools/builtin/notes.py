@@ -4,7 +4,7 @@ from pydantic import Field
 
 from memory.models import Author, Note, Thread
 from memory.notes import NoteRefused, create_note, find_notes
-from memory.text import clip
+from memory.text import clip, without_marks
 from tools.base import Arguments, Effect, Outcome, Reversal, Tool, ToolContext, ToolError, Wording
 
 SHOWN = 10
@@ -43,7 +43,7 @@ class NoteQuery(Arguments):
 
 class SearchNotes(Tool[NoteQuery]):
     name = "search_notes"
-    description = "Search the notes of this conversation; returns titles, ids and the beginning of each."
+    description = "Search the notes of this conversation; returns titles and the beginning of each."
     wording = Wording("search", "Searching your notes", "Searched your notes", "Could not search your notes")
     Arguments = NoteQuery
 
@@ -61,7 +61,7 @@ class NothingAsked(Arguments):
 
 class ListNotes(Tool[NothingAsked]):
     name = "list_notes"
-    description = "List the newest notes of this conversation with their titles, ids and beginnings."
+    description = "List the newest notes of this conversation with their titles and beginnings."
     wording = Wording("notebook-pen", "Looking through your notes", "Looked through your notes", "Could not list notes")
     Arguments = NothingAsked
 
@@ -78,4 +78,4 @@ def _thread(context: ToolContext) -> Thread:
 def _listing(notes: list[Note]) -> str:
     if not notes:
         return "No note was found."
-    return "\n".join(f"- {note.title} (id {note.pk}): {clip(note.body, 300)}" for note in notes)
+    return "\n".join(f"- **{note.title}**: {clip(without_marks(note.body[:1200]), 300)}" for note in notes)
