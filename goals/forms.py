@@ -73,6 +73,10 @@ class DeviceForm(forms.Form):
     name = forms.CharField(label=_("Name of the device"), max_length=100)
 
 
+# The one mistake that the Test button can help with.
+NO_MODEL = "no_model"
+
+
 class ConnectionForm(forms.Form):
     """One way to a model. In the page each kind has fields of its own: `<kind>-url`, `<kind>-key`, `<kind>-model`."""
 
@@ -97,10 +101,11 @@ class ConnectionForm(forms.Form):
             raise forms.ValidationError(_("The address, the key or the name of the model is none."))
         if kind.needs_key and not key:
             raise forms.ValidationError(_("This provider needs an API key."))
-        if not model:
-            raise forms.ValidationError(_("Which model? Test the connection to see what the server has."))
         if kind.needs_url and url != kind.default_base_url:
             self._check_address(url)
+        if not model:
+            question = _("Which model? Test the connection to see what the server has.")
+            raise forms.ValidationError(question, code=NO_MODEL)
         return cleaned
 
     def _check_address(self, url: str) -> None:

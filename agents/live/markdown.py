@@ -21,9 +21,6 @@ from markdown_it.utils import EnvType, OptionsDict
 from agents.live.half_open import close, hide_partial_fence
 from agents.live.highlight import highlight
 
-RENDERER_VERSION = 1
-"""Stored with HTML that is kept. Raise it when the output changes."""
-
 _LEAVES = {"inline", "tr_open", "fence", "code_block"}
 _BOXES = {"[ ] ": "☐ ", "[x] ": "☑ "}
 _SCHEMES = {"http", "https", "mailto"}

@@ -75,10 +75,6 @@ def tip(thread_id: UUID) -> str:
     return place(thread_id).cursor
 
 
-def partial(thread_id: UUID) -> Partial | None:
-    return place(thread_id).partial
-
-
 def snapshot(thread_id: UUID) -> tuple[str, dict[str, Any]]:
     """Return (cursor, {messages, run, partial}) from the database: the last messages, the live run, its text so far."""
     where = place(thread_id)

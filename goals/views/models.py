@@ -3,6 +3,7 @@
 from uuid import UUID
 
 from django.contrib import messages
+from django.core.exceptions import NON_FIELD_ERRORS
 from django.db import close_old_connections
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -12,11 +13,14 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from agents.connections import choice_of, connect_model, make_default, remove_connection, uses_demo
 from agents.models import ModelConnection
-from agents.providers.base import Endpoint, Verdict
+from agents.providers.base import Endpoint, ProviderError, Verdict
 from agents.providers.catalog import kind_of, known_kinds
-from agents.providers.probe import find_ollama, test_connection
-from goals.forms import ConnectionForm
+from agents.providers.probe import find_ollama, list_models, test_connection
+from goals.forms import NO_MODEL, ConnectionForm
 from goals.views.base import SignedInRequest, signed_in
+
+# Servers with hundreds of models are named in part.
+MODELS_NAMED = 12
 
 
 @require_http_methods(["GET", "POST"])
@@ -60,7 +64,10 @@ def connect(request: SignedInRequest, form: ConnectionForm) -> bool:
 def model_test(request: SignedInRequest) -> HttpResponse:
     """The Test button of an option: one real call, and its verdict as a line."""
     form = ConnectionForm(request.user, request.POST)
-    if not form.is_valid():
+    if form.has_error(NON_FIELD_ERRORS, NO_MODEL):
+        kind, url, key, _model = form.values()
+        verdict = _offer(Endpoint(kind.kind, url, key))
+    elif not form.is_valid():
         verdict = Verdict(ok=False, message=str(next(iter(form.errors.values()))[0]))
     else:
         kind, url, key, model = form.values()
@@ -81,6 +88,17 @@ def _test(endpoint: Endpoint, model: str) -> Verdict:
     """A server may take a minute to answer; the connection to the database is for others meanwhile."""
     close_old_connections()
     return test_connection(endpoint, model)
+
+
+def _offer(endpoint: Endpoint) -> Verdict:
+    """Say which models a server has, when none was named."""
+    close_old_connections()
+    try:
+        names = list_models(endpoint)
+    except ProviderError as error:
+        return Verdict(ok=False, message=f"{_('Which model?')} {error.message}")
+    shown = ", ".join(names[:MODELS_NAMED])
+    return Verdict(ok=False, message=_("Which model? The server has: %(names)s.") % {"names": shown or "–"})
 
 
 @require_POST

@@ -23,6 +23,7 @@ from tests.factories import (
     ThreadMessageFactory,
     UserFactory,
 )
+from tests.llm_server import LLMServer
 
 pytestmark = pytest.mark.django_db
 XSS = "<img src=x onerror=alert(1)>"
@@ -288,6 +289,13 @@ def test_a_connection_that_cannot_work_is_refused(client: Client, fields: dict[s
     assert not ModelConnection.objects.exists()
     tested = client.post("/settings/models/test/", fields)
     assert reason in tested.content.decode()
+
+
+def test_the_test_button_says_which_models_a_server_has(client: Client) -> None:
+    with LLMServer() as server:
+        server.pages["/v1/models"] = {"object": "list", "data": [{"id": "small"}, {"id": "large"}]}
+        tested = client.post("/settings/models/test/", {"kind": "compatible", "compatible-url": server.url})
+    assert "The server has: large, small." in tested.content.decode()
 
 
 def test_connections_can_be_made_default_and_removed(client: Client, user: User) -> None:

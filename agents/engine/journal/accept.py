@@ -81,6 +81,3 @@ def wake(thread_id: UUID, run_id: UUID, trigger: str) -> tuple[UUID, bool]:
     """Queue a run without a message. Returns the live run's id and whether it is the new one."""
     live, fresh = pool.execute(WAKE, {"thread": thread_id, "run": run_id, "trigger": trigger})[0]
     return live, fresh
-
-
-# Messages get a new position when they are taken: they belong after what was shown while they waited.

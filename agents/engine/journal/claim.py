@@ -11,6 +11,7 @@ from memory.context import Context
 from memory.ids import new_id
 from memory.messages import BLOCKS, Message
 
+# Messages get a new position when they are taken: they belong after what was shown while they waited.
 TAKEN = """
 q AS (
   SELECT x.id, nextval('memory_message_position') AS position FROM (
