@@ -121,7 +121,7 @@ class ModelCall(models.Model):
     """One call of a model: what it used and what it cost. Unknown stays null, which is not zero."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    run = models.ForeignKey(AgentRun, models.CASCADE, related_name="calls")
+    run = models.ForeignKey(AgentRun, models.CASCADE, related_name="calls", db_index=False)
     step = models.PositiveIntegerField()
     attempt = models.PositiveIntegerField(default=1, db_default=1)
     provider = models.CharField(max_length=20)

@@ -1,7 +1,8 @@
 """What is remembered: the identity and transcript of every agent, its runs, and its notes.
 
 The hot path writes these tables in `agents.engine.journal`, one statement per durable point; everything else is
-ordinary Django.
+ordinary Django. A foreign key has no index of its own where one that begins with it exists: each index of a hot table
+is paid for with every row.
 """
 
 from decimal import Decimal
@@ -97,7 +98,7 @@ class AgentRun(models.Model):
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    thread = models.ForeignKey(Thread, models.CASCADE, related_name="runs")
+    thread = models.ForeignKey(Thread, models.CASCADE, related_name="runs", db_index=False)
     status = models.CharField(max_length=20, choices=RunStatus, default=RunStatus.QUEUED)
     trigger = models.CharField(max_length=20, choices=Trigger, default=Trigger.MESSAGE)
     reason = models.CharField(max_length=40, blank=True, default="", db_default="", help_text="Why it ended")
@@ -160,7 +161,7 @@ class ThreadMessage(models.Model):
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    thread = models.ForeignKey(Thread, models.CASCADE, related_name="messages")
+    thread = models.ForeignKey(Thread, models.CASCADE, related_name="messages", db_index=False)
     run = models.ForeignKey(AgentRun, models.SET_NULL, null=True, related_name="messages")
     position = models.BigIntegerField(db_default=RawSQL("nextval('memory_message_position')", []), editable=False)
     source = models.CharField(max_length=10, choices=Source)
@@ -191,7 +192,7 @@ class HistoryEntry(models.Model):
     """One row of llm_history: what the model sees. Append-only; `seq` orders it within its thread."""
 
     id = models.BigAutoField(primary_key=True)
-    thread = models.ForeignKey(Thread, models.CASCADE, related_name="llm_history")
+    thread = models.ForeignKey(Thread, models.CASCADE, related_name="llm_history", db_index=False)
     run = models.ForeignKey(AgentRun, models.SET_NULL, null=True, related_name="+")
     seq = models.PositiveIntegerField()
     role = models.CharField(max_length=10)
@@ -224,7 +225,7 @@ class Note(models.Model):
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="notes")
-    thread = models.ForeignKey(Thread, models.CASCADE, related_name="notes")
+    thread = models.ForeignKey(Thread, models.CASCADE, related_name="notes", db_index=False)
     title = models.CharField(max_length=TITLE_LENGTH)
     body = models.TextField(blank=True, default="")
     author = models.CharField(max_length=10, choices=Author, default=Author.USER)

@@ -36,9 +36,9 @@ class AgentAction(models.Model):
     """
 
     id = models.UUIDField(primary_key=True, editable=False)
-    run = models.ForeignKey(AgentRun, models.CASCADE, related_name="actions")
+    run = models.ForeignKey(AgentRun, models.CASCADE, related_name="actions", db_index=False)
     thread = models.ForeignKey(Thread, models.CASCADE, related_name="actions")
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="actions")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="actions", db_index=False)
     step = models.PositiveIntegerField()
     position = models.PositiveIntegerField(help_text="Index of the call in its reply")
     call_id = models.TextField(help_text="The model's own id of the call")
