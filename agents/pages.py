@@ -13,7 +13,7 @@ from memory.models import Thread
 
 def conversation(request: HttpRequest, thread: Thread, *, error: str = "", content: str = "") -> dict[str, Any]:
     """Return the context of agents/thread.html. `?before=` shows older turns, for browsers without script."""
-    before = _uuid(request.GET.get("before", ""))
+    before = uuid_or_none(request.GET.get("before", ""))
     screen = earlier(thread, before) if before else whole(thread)
     return {
         "thread": thread,
@@ -27,7 +27,8 @@ def conversation(request: HttpRequest, thread: Thread, *, error: str = "", conte
     }
 
 
-def _uuid(text: str) -> UUID | None:
+def uuid_or_none(text: str) -> UUID | None:
+    """An id that a page was given; one that is none is as good as none."""
     try:
         return UUID(text)
     except ValueError:

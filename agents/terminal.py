@@ -8,9 +8,10 @@ from uuid import UUID
 import redis
 from django.core.management.base import OutputWrapper
 
+from agents.live.announce import changed, posted
 from agents.live.events import EVENT, AnyEvent, Failed, MessagePosted, RunChanged, Think, ToolComplete, ToolStart
 from agents.live.keys import kind_of, stream_key
-from agents.live.snapshot import run_json, tip
+from agents.live.snapshot import tip
 from agents.live.stream import redis_client
 from agents.services import send_message
 from memory.models import LIVE, AgentRun, Source, Thread, ThreadMessage
@@ -72,11 +73,11 @@ class Conversation:
         """Yield from the database what did not come over the stream, and the run's end if it has come."""
         run.refresh_from_db()
         later = ThreadMessage.objects.filter(thread=self.thread, run=run).exclude(source=Source.USER)
-        for event in map(_posted, later.order_by("position")):
+        for event in map(posted, later.order_by("position")):
             if self._is_new(event):
                 yield event
         if not run.is_live:
-            yield _changed(run)
+            yield changed(run)
 
     def _is_new(self, event: MessagePosted) -> bool:
         new = event.message not in self._seen
@@ -125,22 +126,6 @@ class Screen:
     def _write(self, text: str) -> None:
         self._out.write(text, ending="")
         self._out.flush()
-
-
-def _posted(message: ThreadMessage) -> MessagePosted:
-    return MessagePosted(
-        run=message.run_id,
-        message=message.pk,
-        source=message.source,
-        message_type=message.message_type,
-        content=message.content,
-        metadata=message.metadata,
-        created_at=message.created_at,
-    )
-
-
-def _changed(run: AgentRun) -> RunChanged:
-    return RunChanged(run=run.pk, status=run.status, iterations=run.step, cost=run_json(run)["cost"])
 
 
 def _entries(answer: object) -> Iterator[tuple[bytes, dict[bytes, bytes]]]:

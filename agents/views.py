@@ -1,36 +1,20 @@
 """The pages of conversations: to look, to write, to stop, to try again. Each parses, calls one service, renders."""
 
-from collections.abc import Callable
-from functools import wraps
-from typing import Any, Concatenate
 from uuid import UUID
 
-from django.contrib.auth.decorators import login_required
-from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404, render
 from django.utils.http import url_has_allowed_host_and_scheme
-from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
 from agents.live import frames
 from agents.live.details import details
 from agents.live.screen import Screen, changed, earlier
-from agents.pages import conversation
+from agents.pages import conversation, uuid_or_none
 from agents.services import Refused, assistant_of, retry, send_message, stop_run
+from agents.signed_in import SignedInRequest, signed_in
 from memory.models import AgentRun, Thread, ThreadMessage
 from tools.models import AgentAction
-
-
-class SignedInRequest(HttpRequest):
-    """A request behind `signed_in`."""
-
-    user: User
-
-
-def signed_in[**P](view: Callable[Concatenate[SignedInRequest, P], HttpResponse]) -> Callable[..., HttpResponse]:
-    """Only for people who are signed in; private pages stay out of every cache."""
-    return wraps(view)(never_cache(login_required(view)))
 
 
 @require_GET
@@ -46,7 +30,7 @@ def thread_messages(request: SignedInRequest, thread_id: UUID) -> HttpResponse:
     thread = _thread(request, thread_id)
     content = request.POST.get("content", "").replace("\r\n", "\n")
     try:
-        accepted = send_message(thread, content, _uuid(request.POST.get("client_message_id", "")))
+        accepted = send_message(thread, content, uuid_or_none(request.POST.get("client_message_id", "")))
     except Refused as refused:
         return _refused(request, thread, refused, content)
     if not _is_partial(request):
@@ -60,9 +44,9 @@ def thread_messages(request: SignedInRequest, thread_id: UUID) -> HttpResponse:
 def thread_turns(request: SignedInRequest, thread_id: UUID) -> HttpResponse:
     """`?before=` answers the turns before that one, as they stand in #turns; `?after=` what a page may have missed."""
     thread = _thread(request, thread_id)
-    if before := _uuid(request.GET.get("before", "")):
+    if before := uuid_or_none(request.GET.get("before", "")):
         return HttpResponse(frames.turns_html(earlier(thread, before)))
-    after = _uuid(request.GET.get("after", ""))
+    after = uuid_or_none(request.GET.get("after", ""))
     return HttpResponse(frames.partials(changed(thread, [], [after] if after else [])))
 
 
@@ -132,10 +116,3 @@ def _back(request: HttpRequest, query: str = "") -> HttpResponse:
 
 def _is_partial(request: HttpRequest) -> bool:
     return request.headers.get("HX-Request") == "true"
-
-
-def _uuid(text: Any) -> UUID | None:
-    try:
-        return UUID(text)
-    except ValueError:
-        return None

@@ -23,6 +23,7 @@ from collections.abc import Iterator
 import pytest
 
 from memory import pool
+from tests.llm_server import LLMServer
 
 
 @pytest.fixture(scope="session")
@@ -30,3 +31,15 @@ def django_db_setup(django_db_setup: None) -> Iterator[None]:
     """The hot path's connections are closed before the database is dropped."""
     yield
     pool.close()
+
+
+@pytest.fixture(scope="session")
+def model_server() -> Iterator[LLMServer]:
+    with LLMServer() as server:
+        yield server
+
+
+@pytest.fixture
+def llm(model_server: LLMServer) -> LLMServer:
+    model_server.reset()
+    return model_server

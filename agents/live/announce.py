@@ -13,25 +13,29 @@ from agents.providers.pricing import dollars
 from memory.models import AgentRun, Thread, ThreadMessage
 
 
-def announce_message(message: ThreadMessage, user_id: int) -> None:
-    publish(
-        message.thread_id,
-        user_id,
-        MessagePosted(
-            run=message.run_id,
-            message=message.pk,
-            source=message.source,
-            message_type=message.message_type,
-            content=message.content,
-            metadata=message.metadata,
-            created_at=message.created_at,
-        ),
+def posted(message: ThreadMessage) -> MessagePosted:
+    return MessagePosted(
+        run=message.run_id,
+        message=message.pk,
+        source=message.source,
+        message_type=message.message_type,
+        content=message.content,
+        metadata=message.metadata,
+        created_at=message.created_at,
     )
 
 
+def changed(run: AgentRun) -> RunChanged:
+    cost = dollars(run.cost) if run.cost_known else None
+    return RunChanged(run=run.pk, status=run.status, iterations=run.step, cost=cost)
+
+
+def announce_message(message: ThreadMessage, user_id: int) -> None:
+    publish(message.thread_id, user_id, posted(message))
+
+
 def announce_run(run: AgentRun) -> None:
-    cost = run.cost if run.cost_known else None
-    announce_status(run.thread, run.pk, run.status, run.step, cost)
+    publish(run.thread_id, run.thread.user_id, changed(run))
 
 
 def announce_status(thread: Thread, run_id: UUID, status: str, step: int = 0, cost: Decimal | None = None) -> None:

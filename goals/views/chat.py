@@ -9,9 +9,9 @@ from django.urls import Resolver404, resolve
 from django.views.decorators.http import require_GET
 
 from agents.pages import conversation
+from agents.signed_in import SignedInRequest, signed_in
 from goals.context import build
 from goals.models import Goal
-from goals.views.base import SignedInRequest, signed_in
 
 _SECTIONS = {"home": "home", "notes": "notes", "note": "notes", "goal_notes": "notes", "jobs": "jobs"}
 

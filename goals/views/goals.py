@@ -10,23 +10,29 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from agents.models import ModelConnection
 from agents.services import Refused
+from agents.signed_in import SignedInRequest, signed_in
 from goals.forms import GoalForm, GoalSettingsForm
 from goals.models import Goal
 from goals.services import archive_goal, choose_model, create_goal, delete_goal, reopen_goal, update_goal
-from goals.views.base import SignedInRequest, signed_in
+
+
+def created(request: SignedInRequest, form: GoalForm) -> Goal | None:
+    """Make the goal that a posted form asks for; say on the form why not."""
+    if request.method != "POST" or not form.is_valid():
+        return None
+    try:
+        return create_goal(request.user, **form.cleaned_data)
+    except Refused as refused:
+        form.add_error(None, refused.message)
+        return None
 
 
 @require_http_methods(["GET", "POST"])
 @signed_in
 def goal_new(request: SignedInRequest) -> HttpResponse:
     form = GoalForm(request.POST or None)
-    if request.method == "POST" and form.is_valid():
-        try:
-            goal = create_goal(request.user, **form.cleaned_data)
-        except Refused as refused:
-            form.add_error(None, refused.message)
-        else:
-            return redirect("goal", goal.pk)
+    if goal := created(request, form):
+        return redirect("goal", goal.pk)
     return render(request, "goals/new.html", {"form": form}, status=422 if form.is_bound else 200)
 
 

@@ -11,10 +11,10 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 
 from agents.services import Refused, assistant_of, retry, send_message
+from agents.signed_in import SignedInRequest, signed_in
 from goals.context import build
 from goals.forms import MessageForm
 from goals.trail import latest_steps, needs, spenders
-from goals.views.base import SignedInRequest, signed_in
 from memory.models import ThreadMessage
 
 

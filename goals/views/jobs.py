@@ -9,7 +9,7 @@ from django.utils.dateparse import parse_datetime
 from django.views.decorators.http import require_GET, require_POST
 
 from agents.services import stop_run
-from goals.views.base import SignedInRequest, signed_in
+from agents.signed_in import SignedInRequest, signed_in
 from memory.models import AgentRun
 
 SHOWN = 50

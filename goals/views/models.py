@@ -16,8 +16,8 @@ from agents.models import ModelConnection
 from agents.providers.base import Endpoint, ProviderError, Verdict
 from agents.providers.catalog import kind_of, known_kinds
 from agents.providers.probe import find_ollama, list_models, test_connection
+from agents.signed_in import SignedInRequest, signed_in
 from goals.forms import NO_MODEL, ConnectionForm
-from goals.views.base import SignedInRequest, signed_in
 
 # Servers with hundreds of models are named in part.
 MODELS_NAMED = 12

@@ -11,10 +11,10 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from agents.live.markdown import render as render_markdown
 from agents.services import assistant_of
+from agents.signed_in import SignedInRequest, signed_in
 from goals.context import build
 from goals.forms import NoteForm
 from goals.models import Goal
-from goals.views.base import SignedInRequest, signed_in
 from memory.models import Note, Thread
 from memory.notes import NoteRefused, create_note, delete_note, search_notes, update_note
 

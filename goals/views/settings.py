@@ -12,9 +12,9 @@ from django.views.decorators.http import require_http_methods, require_POST
 from agents import tokens
 from agents.models import DeviceToken, UserAgent
 from agents.services import Refused, assistant_of
+from agents.signed_in import SignedInRequest, signed_in
 from goals.forms import DeviceForm, ProfileForm, ThemeForm
 from goals.preferences import save_profile, save_theme
-from goals.views.base import SignedInRequest, signed_in
 
 YEAR = 365 * 24 * 3600
 

@@ -5,11 +5,11 @@ from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
-from agents.services import Refused, assistant_of
+from agents.services import assistant_of
+from agents.signed_in import SignedInRequest, signed_in
 from goals.forms import ConnectionForm, GoalForm
 from goals.preferences import adopt_time_zone, finish_welcome
-from goals.services import create_goal
-from goals.views.base import SignedInRequest, signed_in
+from goals.views.goals import created
 from goals.views.models import choices, connect
 
 
@@ -28,14 +28,9 @@ def welcome(request: SignedInRequest) -> HttpResponse:
 @signed_in
 def welcome_goal(request: SignedInRequest) -> HttpResponse:
     form = GoalForm(request.POST or None)
-    if request.method == "POST" and form.is_valid():
-        try:
-            goal = create_goal(request.user, **form.cleaned_data)
-        except Refused as refused:
-            form.add_error(None, refused.message)
-        else:
-            finish_welcome(assistant_of(request.user))
-            return redirect("goal", goal.pk)
+    if goal := created(request, form):
+        finish_welcome(assistant_of(request.user))
+        return redirect("goal", goal.pk)
     page = {"form": form, "step": "goal", "suggestions": suggestions()}
     return render(request, "welcome/goal.html", page, status=422 if form.is_bound else 200)
 

@@ -4,7 +4,6 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
 
 import pytest
 from django.core.management import call_command
@@ -21,18 +20,6 @@ from tests.llm_server import LLMServer
 from tests.processes import wait_until, worker
 
 NOTE = ("create_note", {"title": "Shoes", "body": "New ones"})
-
-
-@pytest.fixture(scope="module")
-def model_server() -> Iterator[LLMServer]:
-    with LLMServer() as server:
-        yield server
-
-
-@pytest.fixture
-def llm(model_server: LLMServer) -> LLMServer:
-    model_server.reset()
-    return model_server
 
 
 @pytest.fixture

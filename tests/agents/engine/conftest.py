@@ -1,6 +1,6 @@
 """Runs, worked on in this process through the job that RQ would call, against the scripted model server."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from uuid import UUID
 
 import pytest
@@ -13,18 +13,6 @@ from goals.models import Goal
 from memory.models import AgentRun
 from tests.factories import GoalFactory
 from tests.llm_server import LLMServer
-
-
-@pytest.fixture(scope="session")
-def model_server() -> Iterator[LLMServer]:
-    with LLMServer() as server:
-        yield server
-
-
-@pytest.fixture
-def llm(model_server: LLMServer) -> LLMServer:
-    model_server.reset()
-    return model_server
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""What all views here share."""
+"""The door of every page: only for people who are signed in."""
 
 from collections.abc import Callable
 from functools import wraps
