@@ -1,6 +1,6 @@
 # One image for everything. As it is, it runs all of Waymark with the built-in servers on the volume /data:
 #   docker run -p 127.0.0.1:8000:8000 -v waymark:/data waymark
-# deploy/ shows how web, workers and scheduler run apart, on servers of your own.
+# deploy/ shows how web and workers run apart, on servers of your own.
 FROM python:3.13-slim
 
 # PostgreSQL wants a user with a name.

@@ -35,7 +35,6 @@ def main() -> None:
     number = listener.fileno()
     children = {
         "web": _child(data, "web", partial(serve_web, number), keep=(number,)),
-        "scheduler": _child(data, "scheduler", partial(run_command, "scheduler")),
         "worker": _child(data, "worker", partial(run_command, "worker", concurrency=CONCURRENCY)),
     }
     try:

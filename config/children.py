@@ -15,7 +15,7 @@ from pathlib import Path
 
 from config.embedded.process import die_with_parent
 
-# What web, worker and scheduler all use, beyond what the installed apps import.
+# What web and workers both use, beyond what the installed apps import.
 SHARED = ("config.asgi", "config.urls", "rq", "redis", "psycopg_pool", "orjson", "asyncio", "concurrent.futures")
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD)
 MOST_DESCRIPTORS = 4096

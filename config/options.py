@@ -22,7 +22,7 @@ def parse(arguments: Sequence[str]) -> Options:
     """Read the command line; like all of argparse, leaves the program on a mistake or on --help."""
     parser = argparse.ArgumentParser(
         prog="bin/up",
-        description="Start Waymark: PostgreSQL, Valkey, web server, workers and scheduler. Ctrl-C stops all.",
+        description="Start Waymark: PostgreSQL, Valkey, web server and workers. Ctrl-C stops all.",
         epilog="DATABASE_URL and REDIS_URL, in the environment or in .env, name servers to use instead of the built-in "
         "ones. WAYMARK_OWNER_EMAIL and WAYMARK_OWNER_PASSWORD make the owner's account at the first start.",
     )

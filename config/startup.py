@@ -144,7 +144,7 @@ def _prepare(writer: int, address: str) -> None:
 
 
 def start_application(options: Options, data: Path, listener: socket.socket, supervisor: Supervisor) -> Process:
-    """Fork web, scheduler and workers. Returns the web process."""
+    """Fork web and workers. Returns the web process."""
     logs = None if options.verbose else data / "logs"
 
     def add(name: str, log_name: str, run: partial[None], keep: tuple[int, ...] = ()) -> Process:
@@ -153,7 +153,6 @@ def start_application(options: Options, data: Path, listener: socket.socket, sup
 
     number = listener.fileno()
     web = add("Web server", "web", partial(serve_web, number), keep=(number,))
-    add("Scheduler", "scheduler", partial(run_command, "scheduler"))
     for index in range(1, options.workers + 1):
         suffix = f"-{index}" if options.workers > 1 else ""
         add(f"Worker{suffix}", f"worker{suffix}", partial(run_command, "worker", concurrency=WORKER_CONCURRENCY))

@@ -81,7 +81,7 @@ def free_port() -> int:
         return port
 
 
-def wait_until(condition: Callable[[], bool], seconds: float = 10) -> None:
+def wait_until(condition: Callable[[], bool], seconds: float = 30) -> None:
     """
     Raises:
         AssertionError: the condition did not become true in time.

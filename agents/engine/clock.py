@@ -1,6 +1,11 @@
-"""What happens by the clock. One scheduler ticks at a time, by an advisory lock; the work itself is done by workers."""
+"""What happens by the clock. Every worker ticks in a thread of its own; by an advisory lock only one does so at a time,
+and whoever comes while another is at it returns at once. What a tick does must be cheap when nothing is due: with many
+workers there are many ticks a minute."""
+
+import threading
 
 import structlog
+from django.conf import settings
 from django.contrib.sessions.models import Session
 from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
@@ -9,6 +14,13 @@ log = structlog.get_logger(__name__)
 
 # Any number that no other advisory lock of ours uses.
 TICK_LOCK = 7_301_001
+
+
+def run(stopped: threading.Event) -> None:
+    """Tick until told to stop."""
+    while not stopped.is_set():
+        tick()
+        stopped.wait(settings.WAYMARK_TICK_SECONDS)
 
 
 def tick() -> None:
@@ -21,5 +33,7 @@ def tick() -> None:
                 Session.objects.filter(expire_date__lt=timezone.now()).delete()
     except DatabaseError as error:
         log.warning("tick failed", error=str(error))
+    except Exception:
+        log.exception("tick failed")
     finally:
         connection.close()

@@ -23,7 +23,7 @@ from rq.queue import Queue
 from rq.timeouts import BaseDeathPenalty
 from rq.worker.base import BaseWorker
 
-from agents.engine import control, presence
+from agents.engine import clock, control, presence
 from agents.engine.leases import leases
 from agents.engine.sweeper import sweep
 from agents.live.stream import flush
@@ -63,6 +63,7 @@ class ThreadWorker(BaseWorker):
         control.listen()
         threading.Thread(target=self._renew, daemon=True, name="leases").start()
         threading.Thread(target=self._keep_house, daemon=True, name="house").start()
+        threading.Thread(target=clock.run, args=(self.stopped,), daemon=True, name="clock").start()
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._request_stop)
         log.info("worker started", concurrency=self.concurrency, queues=self.queue_names())

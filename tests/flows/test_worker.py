@@ -4,13 +4,18 @@ import os
 import signal
 import threading
 import time
+from datetime import timedelta
+from typing import Any
 
+import psycopg
 import pytest
-from django.core.management import call_command
+from django.contrib.sessions.models import Session
+from django.db import connection
+from django.utils import timezone
 
 from agents import connections, services
 from agents.engine import bell, presence
-from agents.engine.clock import tick
+from agents.engine.clock import TICK_LOCK, tick
 from agents.live.stream import redis_client
 from goals.models import Goal
 from memory.models import AgentRun, Note, RunStatus, ThreadMessage
@@ -123,7 +128,40 @@ def test_a_worker_that_is_told_to_stop_hands_its_runs_over(goal: Goal, llm: LLMS
     assert not llm.violations
 
 
-def test_the_scheduler_ticks_without_a_word(transactional_db: None) -> None:
-    """Nothing is due and nothing is wrong."""
+def test_one_of_the_workers_does_what_is_due_by_the_clock(transactional_db: None) -> None:
+    past = Session.objects.create(session_key="past", expire_date=timezone.now() - timedelta(minutes=1))
+    with worker(), worker():
+        wait_until(lambda: not Session.objects.filter(pk=past.pk).exists(), 20)
+
+
+def test_who_comes_while_another_ticks_does_nothing(transactional_db: None) -> None:
+    past = Session.objects.create(session_key="past", expire_date=timezone.now() - timedelta(minutes=1))
+    with psycopg.connect(**connection.get_connection_params()) as other:
+        other.execute("SELECT pg_advisory_xact_lock(%s)", [TICK_LOCK])
+        tick()
+    assert Session.objects.filter(pk=past.pk).exists()
     tick()
-    call_command("check")
+    assert not Session.objects.filter(pk=past.pk).exists()
+
+
+def test_a_tick_that_hangs_costs_no_lease_and_delays_no_sweep(goal: Goal, llm: LLMServer) -> None:
+    past = Session.objects.create(session_key="past", expire_date=timezone.now() - timedelta(minutes=1))
+    hold = threading.Event()
+    llm.script([Reply(text="Hello", hold=hold)])
+    with psycopg.connect(**connection.get_connection_params()) as other:
+        other.execute("SELECT 1 FROM django_session WHERE session_key = %s FOR UPDATE", [past.pk])
+        with worker():
+            services.send_message(goal.thread, "Hi")
+            wait_until(lambda: len(llm.requests) == 1, 20)
+            wait_until(lambda: _waits_for_a_lock(other))
+            time.sleep(3)  # longer than the lease
+            assert AgentRun.objects.filter(thread=goal.thread, fence=1).exists()
+            hold.set()
+            wait_until(lambda: ended(goal))
+    run = run_of(goal)
+    assert (run.status, run.recoveries) == (RunStatus.SUCCEEDED, 0)
+
+
+def _waits_for_a_lock(other: psycopg.Connection[Any]) -> bool:
+    rows = other.execute("SELECT 1 FROM pg_locks WHERE NOT granted").fetchall()
+    return bool(rows)
