@@ -17,7 +17,8 @@ from functools import partial
 from pathlib import Path
 
 from bench.sampler import sampled
-from config.children import Forked, fork, preload, run_command, serve_web
+from config.children import Forked, run_command, serve_web
+from config.nursery import Nursery, Program
 from config.startup import listen, prepare_database
 
 CONCURRENCY = 220
@@ -30,13 +31,14 @@ def main() -> None:
     listener = listen("127.0.0.1", 0)
     address = f"http://127.0.0.1:{listener.getsockname()[1]}"
     (data / "static").mkdir(exist_ok=True)
-    preload()
-    prepare_database(data, address)
     number = listener.fileno()
-    children = {
-        "web": _child(data, "web", partial(serve_web, number), keep=(number,)),
-        "worker": _child(data, "worker", partial(run_command, "worker", concurrency=CONCURRENCY)),
+    programs = {
+        "web": _program(data, "web", partial(serve_web, number), keep=(number,)),
+        "worker": _program(data, "worker", partial(run_command, "worker", concurrency=CONCURRENCY)),
     }
+    with Nursery(partial(prepare_database, (), address), programs, data / "logs" / "prepare.log") as nursery:
+        nursery.prepare()
+        children = nursery.deliver()
     try:
         _wait(address, children)
         pids = {name: child.pid for name, child in children.items()}
@@ -46,10 +48,10 @@ def main() -> None:
         _stop(children)
 
 
-def _child(data: Path, name: str, run: Callable[[], None], keep: tuple[int, ...] = ()) -> Forked:
+def _program(data: Path, name: str, run: Callable[[], None], keep: tuple[int, ...] = ()) -> Program:
     folder = os.environ.get("WAYMARK_BENCH_PROFILE")
     wanted = partial(sampled, run, Path(folder) / f"{name}.json") if folder else run
-    return fork(wanted, log=data / "logs" / f"{name}.log", keep=keep)
+    return Program(wanted, data / "logs" / f"{name}.log", keep)
 
 
 def _wait(address: str, children: dict[str, Forked]) -> None:

@@ -1,7 +1,8 @@
-"""The application's own processes: forked from one parent that has imported everything, so that they share its memory.
+"""The application's own processes: forked from one that has loaded everything (config.nursery), so that they share its
+memory.
 
-The parent must have no threads and no connections when it forks, and must never import what only one child needs:
-the model vendors' SDK (workers) and the Twisted reactor (web).
+Whoever forks must have no threads and no connections, and what is loaded before must never include what only one child
+needs: the model vendors' SDK (workers) and the Twisted reactor (web).
 """
 
 import gc
@@ -9,6 +10,7 @@ import importlib
 import os
 import signal
 import sys
+import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +21,7 @@ from config.embedded.process import die_with_parent
 SHARED = ("config.asgi", "config.urls", "rq", "redis", "psycopg_pool", "orjson", "asyncio", "concurrent.futures")
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD)
 MOST_DESCRIPTORS = 4096
+POLL_SECONDS = 0.002
 
 
 class Forked:
@@ -59,12 +62,13 @@ def preload() -> None:
     gc.enable()
 
 
-def fork(run: Callable[[], None], *, log: Path | None, keep: tuple[int, ...] = ()) -> Forked:
+def fork(run: Callable[[], None], *, log: Path | None, keep: tuple[int, ...] = (), heir: int | None = None) -> Forked:
     """Run a function in a child of its own process group, which the kernel ends with this process.
 
     Args:
-        log: where its output is appended; None leaves it on the console.
+        log: where its output is appended; None leaves it where this process's goes.
         keep: descriptors that it may use; all others but the standard three are closed.
+        heir: the process to which this one leaves the child: it begins when this one has ended, and ends with the heir.
     """
     parent = os.getpid()
     sys.stdout.flush()
@@ -74,7 +78,8 @@ def fork(run: Callable[[], None], *, log: Path | None, keep: tuple[int, ...] = (
         return Forked(pid)
     code = 1
     try:
-        _become_child(parent, log, keep)
+        _become_child(log, keep)
+        _belong_to(parent, heir or parent)
         code = _exit_code(run)
     finally:
         os._exit(code)
@@ -102,13 +107,11 @@ def serve_web(listener: int) -> None:
     serve(application, [f"fd:fileno={listener}"])
 
 
-def _become_child(parent: int, log: Path | None, keep: tuple[int, ...]) -> None:
+def _become_child(log: Path | None, keep: tuple[int, ...]) -> None:
     signal.set_wakeup_fd(-1)
     for sig in SIGNALS:
         signal.signal(sig, signal.SIG_DFL)
     os.setpgid(0, 0)
-    # A crash of the parent is a crash of all: the servers end as well, so there is nothing to hand over to.
-    die_with_parent(parent, signal.SIGKILL)
     low = 3
     for descriptor in sorted(keep):
         os.closerange(low, descriptor)
@@ -119,6 +122,13 @@ def _become_child(parent: int, log: Path | None, keep: tuple[int, ...]) -> None:
         output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         os.dup2(output, 1)
         os.dup2(output, 2)
+
+
+def _belong_to(parent: int, heir: int) -> None:
+    """A crash of the parent is a crash of all: the servers end as well, so there is nothing to hand over to."""
+    while heir != parent and os.getppid() == parent:
+        time.sleep(POLL_SECONDS)
+    die_with_parent(heir, signal.SIGKILL)
 
 
 def _exit_code(run: Callable[[], None]) -> int:

@@ -9,8 +9,6 @@ import secrets
 from collections.abc import Callable, MutableMapping
 from pathlib import Path
 
-import environ
-
 BASE_DIR = Path(__file__).resolve().parent.parent
 # Environment variable → file in the data directory. A Fernet key is 32 random bytes in URL-safe base64.
 KEYS: dict[str, tuple[str, Callable[[], str]]] = {
@@ -29,7 +27,10 @@ def data_path(environment: Environment) -> Path:
 
 def read_env_file() -> None:
     """Add to the environment what `.env` beside the program says and the environment does not."""
-    environ.Env.read_env(BASE_DIR / ".env")
+    if (BASE_DIR / ".env").exists():
+        import environ  # brings part of Django, which the supervisor does without
+
+        environ.Env.read_env(BASE_DIR / ".env")
 
 
 def adopt(environment: Environment) -> None:

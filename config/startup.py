@@ -1,29 +1,29 @@
 """The steps of `bin/up`. What they start is handed to the supervisor, which keeps and stops it."""
 
-import http.client
 import os
-import signal
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 from config import local
-from config.children import fork, run_command, serve_web
+from config.children import run_command, serve_web
 from config.console import Console
 from config.embedded.account import service_account
 from config.embedded.errors import StartError
 from config.embedded.postgres import Postgres
 from config.embedded.process import Process, tail, wait_ready
 from config.embedded.valkey import Valkey
+from config.nursery import Nursery, Program
 from config.options import Options
 from config.supervisor import Service, Supervisor
 
 WEB_READY_SECONDS = 60.0
 BACKLOG = 1024
 WORKER_CONCURRENCY = 100
+WEB = "Web server"
 # Stopped in this order: whoever uses a server before the server.
 APPLICATION, VALKEY, POSTGRES = 0, 1, 2
 EVERY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 (names them, listens on none)
@@ -98,11 +98,9 @@ def fill_environment(data: Path, servers: Sequence[Running], options: Options) -
 
 
 def wait_for_servers(servers: Sequence[Running], console: Console) -> None:
-    """Return when all answer and the application's database is there."""
+    """Return when all answer."""
     for server, process in servers:
         wait_ready(process, server)
-        if isinstance(server, Postgres):
-            server.ensure_database()
         console.step(f"{server.name} ready")
 
 
@@ -114,49 +112,38 @@ def elsewhere(servers: Sequence[Running], data: Path) -> dict[str, str]:
     return {}
 
 
-def prepare_database(data: Path, address: str) -> str:
-    """Migrate and make the owner, in a child, so that the parent never has a connection. Returns how to sign in."""
-    log = data / "logs" / "prepare.log"
-    log.unlink(missing_ok=True)
-    reader, writer = os.pipe()
-    child = fork(partial(_prepare, writer, address), log=log, keep=(writer,))
-    os.close(writer)
-    try:
-        with os.fdopen(reader) as pipe:
-            sign_in = pipe.read()
-        while child.poll() is None:
-            time.sleep(0.01)
-    finally:
-        child.send_signal(signal.SIGKILL)
-    if child.returncode != 0:
-        raise StartError(f"The database could not be brought up to date. From {log}:\n{tail(log)}")
-    return sign_in
-
-
-def _prepare(writer: int, address: str) -> None:
+def prepare_database(servers: Sequence[Running], address: str) -> str:
+    """Make, migrate and furnish the database. Returns how to sign in. Only where Django is set up."""
     from config.owner import ensure_owner, how_to_sign_in
     from config.pending import migrate_if_needed
 
+    for server, _ in servers:
+        if isinstance(server, Postgres):
+            server.ensure_database()
     migrate_if_needed()
-    text = how_to_sign_in(ensure_owner(os.environ), address)
-    with os.fdopen(writer, "w") as pipe:
-        pipe.write(text)
+    return how_to_sign_in(ensure_owner(os.environ), address)
 
 
-def start_application(options: Options, data: Path, listener: socket.socket, supervisor: Supervisor) -> Process:
-    """Fork web and workers. Returns the web process."""
+def programs(options: Options, data: Path, listener: socket.socket) -> dict[str, Program]:
+    """Web and workers, by the names that the console gives them."""
     logs = None if options.verbose else data / "logs"
-
-    def add(name: str, log_name: str, run: partial[None], keep: tuple[int, ...] = ()) -> Process:
-        log = logs / f"{log_name}.log" if logs else None
-        return supervisor.add(Service(name, lambda: fork(run, log=log, keep=keep), APPLICATION, log))
-
     number = listener.fileno()
-    web = add("Web server", "web", partial(serve_web, number), keep=(number,))
+    found = {WEB: Program(partial(serve_web, number), logs and logs / "web.log", keep=(number,))}
+    work = partial(run_command, "worker", concurrency=WORKER_CONCURRENCY)
     for index in range(1, options.workers + 1):
         suffix = f"-{index}" if options.workers > 1 else ""
-        add(f"Worker{suffix}", f"worker{suffix}", partial(run_command, "worker", concurrency=WORKER_CONCURRENCY))
-    return web
+        found[f"Worker{suffix}"] = Program(work, logs and logs / f"worker{suffix}.log")
+    return found
+
+
+def start_application(wanted: Mapping[str, Program], nursery: Nursery, supervisor: Supervisor) -> Process:
+    """Have web and workers born and kept. Returns the web process."""
+    born = nursery.deliver()
+    kept = {
+        name: supervisor.add(Service(name, program.start, APPLICATION, program.log), born.get(name))
+        for name, program in wanted.items()
+    }
+    return kept[WEB]
 
 
 def wait_for_web(web: Process, listener: socket.socket, data: Path) -> None:
@@ -166,10 +153,8 @@ def wait_for_web(web: Process, listener: socket.socket, data: Path) -> None:
     while time.monotonic() < deadline:
         if web.poll() is not None:
             raise StartError(f"The web server did not start:\n{tail(data / 'logs' / 'web.log')}")
-        connection = http.client.HTTPConnection(EVERY_ADDRESS.get(host, host), port, timeout=1)
-        with suppress(OSError, http.client.HTTPException):
-            connection.request("GET", "/healthz")
-            connection.getresponse()
-            return
-        connection.close()
+        with suppress(OSError), socket.create_connection((EVERY_ADDRESS.get(host, host), port), timeout=1) as client:
+            client.sendall(b"GET /healthz HTTP/1.0\r\nHost: localhost\r\n\r\n")
+            if client.recv(4) == b"HTTP":
+                return
     raise StartError(f"The web server does not answer; see {data / 'logs' / 'web.log'}.")

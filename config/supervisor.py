@@ -89,9 +89,10 @@ class Service:
     due: float = 0.0
     pushes: int = 0
 
-    def begin(self) -> Process:
+    def begin(self, process: Process | None = None) -> Process:
+        """Start it, unless somebody has done so already."""
         self.began = time.monotonic()
-        self.process = self.start()
+        self.process = process or self.start()
         return self.process
 
     @property
@@ -131,10 +132,10 @@ class Supervisor:
         self.signals.calm()
         self._stop()
 
-    def add(self, service: Service) -> Process:
-        """Start a service and keep it from now on."""
+    def add(self, service: Service, process: Process | None = None) -> Process:
+        """Start a service, or take over its process that runs already, and keep it from now on."""
         self._services.append(service)
-        return service.begin()
+        return service.begin(process)
 
     def run(self) -> None:
         """Restart what dies, until somebody asks to stop.

@@ -3,12 +3,13 @@
 import os
 from collections.abc import Sequence
 from contextlib import ExitStack
+from functools import partial
 
 from config import local
-from config.children import preload
 from config.console import Console
 from config.embedded.errors import StartError
 from config.embedded.places import claimed, data_directory
+from config.nursery import Nursery
 from config.options import Options, parse
 from config.startup import (
     address_of,
@@ -16,6 +17,7 @@ from config.startup import (
     fill_environment,
     listen,
     prepare_database,
+    programs,
     start_application,
     start_servers,
     wait_for_servers,
@@ -50,13 +52,12 @@ def _run(options: Options, console: Console, stack: ExitStack) -> None:
 
     servers = start_servers(data, supervisor)
     fill_environment(data, servers, options)
-    preload()
-    console.step("Program loaded")
-    wait_for_servers(servers, console)
-    address = address_of(options.host, listener)
-    sign_in = prepare_database(data, address)
-    console.step("Database up to date")
-    web = start_application(options, data, listener, supervisor)
+    address, wanted = address_of(options.host, listener), programs(options, data, listener)
+    with Nursery(partial(prepare_database, servers, address), wanted, data / "logs" / "prepare.log") as nursery:
+        wait_for_servers(servers, console)
+        sign_in = nursery.prepare()
+        console.step("Database up to date")
+        web = start_application(wanted, nursery, supervisor)
     wait_for_web(web, listener, data)
     console.step("Web server ready")
     console.ready(

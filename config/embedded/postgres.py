@@ -10,9 +10,6 @@ import time
 from pathlib import Path
 from urllib.parse import quote
 
-import psycopg
-from psycopg import sql
-
 from config.embedded.account import Account
 from config.embedded.errors import StartError
 from config.embedded.places import database_directory, run_directory
@@ -89,6 +86,9 @@ class Postgres:
 
     def ensure_database(self) -> None:
         """Make the application's database when it is missing."""
+        import psycopg  # 12 MB that the supervisor, which never calls this, does without
+        from psycopg import sql
+
         with psycopg.connect(self._url("postgres"), autocommit=True) as connection:
             if not connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE]).fetchone():
                 connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(DATABASE)))
