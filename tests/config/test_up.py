@@ -64,6 +64,12 @@ def test_the_owner_is_made_from_the_environment(running: Program) -> None:
     assert status_of(running.wait_for(READY) + "/accounts/login/") == 200
 
 
+def test_an_owner_who_cannot_be_made_ends_the_start_with_the_reason(folder: Path) -> None:
+    program = up(folder, **OWNER | {"WAYMARK_OWNER_PASSWORD": "password"})
+    assert program.end() == 1
+    assert "This password is too common." in program.output
+
+
 def test_a_taken_port_is_said_before_anything_is_started(folder: Path) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as taken:
         program = up(folder, "--port", str(taken.getsockname()[1]))
