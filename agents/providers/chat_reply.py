@@ -26,19 +26,22 @@ class ChatReply:
         self._thinking = Pieces()
         self._calls = Calls()
 
-    def feed(self, payload: Payload) -> Iterator[Chunk]:
+    def feed(self, payload: Payload) -> None:
         """Take one chunk in. `choices` may be empty or missing, as in counts of tokens (case PRV-05)."""
         usage = payload.get("usage")
         if isinstance(usage, dict):
             self.usage = _usage(usage)
         choices = payload.get("choices")
         if isinstance(choices, list) and choices and isinstance(choices[0], dict):
-            yield from self._choice(choices[0])
+            self._choice(choices[0])
+
+    def deltas(self) -> Iterator[Chunk]:
+        """Yield what came since the last time, of each kind in one piece, in the order of the Reply's blocks."""
+        yield from _deltas(self._thinking.take(), self._text.take())
 
     def end(self, taken: Collection[str]) -> Iterator[Chunk]:
         """Yield what was held back, then the Reply. `taken`: ids of earlier calls, which must not come again."""
-        yield from _deltas(ThinkingDelta, self._thinking.end())
-        yield from _deltas(TextDelta, self._text.end())
+        yield from _deltas(self._thinking.end(), self._text.end())
         blocks: list[Block] = []
         if self._thinking.text:
             blocks.append(Thinking(text=self._thinking.text))
@@ -54,24 +57,24 @@ class ChatReply:
         ordinary = Finish.TOOL_CALLS if has_calls else Finish.STOP
         return _FINISH.get(self.finish_reason or "", ordinary)
 
-    def _choice(self, choice: Payload) -> Iterator[Chunk]:
+    def _choice(self, choice: Payload) -> None:
         # A server that ignores `stream` sends the whole message in the delta's place.
         delta = choice.get("delta") or choice.get("message")
         if isinstance(delta, dict):
-            yield from self._delta(delta)
+            self._delta(delta)
         reason = choice.get("finish_reason")
         if isinstance(reason, str) and reason:
             self.finish_reason = reason
 
-    def _delta(self, delta: Payload) -> Iterator[Chunk]:
+    def _delta(self, delta: Payload) -> None:
         if thought := _plain(delta.get("reasoning_content")) or _plain(delta.get("reasoning")):
             self.received += len(thought)
-            yield from _deltas(ThinkingDelta, self._thinking.feed(thought))
+            self._thinking.feed(thought)
         refusal = _plain(delta.get("refusal"))
         self._refused = self._refused or bool(refusal)
         if text := _plain(delta.get("content")) + refusal:
             self.received += len(text)
-            yield from _deltas(TextDelta, self._text.feed(text))
+            self._text.feed(text)
         pieces = delta.get("tool_calls")
         if isinstance(pieces, list):
             for piece in pieces:
@@ -79,9 +82,11 @@ class ChatReply:
                     self.received += self._calls.feed(piece)
 
 
-def _deltas(kind: type[TextDelta] | type[ThinkingDelta], text: str) -> Iterator[Chunk]:
+def _deltas(thought: str, text: str) -> Iterator[Chunk]:
+    if thought:
+        yield ThinkingDelta(thought)
     if text:
-        yield kind(text)
+        yield TextDelta(text)
 
 
 def _plain(content: JsonValue) -> str:

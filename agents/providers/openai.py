@@ -1,17 +1,17 @@
 """OpenAI's Chat Completions, and every server that speaks them.
 
-The official SDK brings authorisation, time-outs and errors; its typed stream is left out, because validating each
-message and each chunk costs more than the rest of a run (docs/performance). Importing this module imports the SDK
-(27 MB), so only `catalog.connect` does.
+The official SDK brings authorisation and errors. Its building of requests and its typed stream are left out, because
+they would cost more than the rest of a run (docs/performance). Importing this module imports the SDK (27 MB), so only
+`catalog.connect` does.
 """
 
+import contextlib
+import functools
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import httpx2
 import openai
-from openai import Stream
 
 from agents.providers import errors
 from agents.providers.base import Chunk, Endpoint, ModelRequest, ProviderError, Trouble
@@ -26,15 +26,37 @@ from tools.cancel import CancelToken
 IDLE_SECONDS = 120.0
 SILENT_SECONDS = 600.0
 DRAIN_SECONDS = 0.2
-_DONE: Payload = {"done": True}
 
 
-@dataclass(frozen=True, slots=True)
 class Client:
-    """The costly part of a provider, kept from run to run."""
+    """The costly part of a provider, kept from run to run. The SDK says how a request looks, once; then each call
+    differs in its body only."""
 
-    sdk: openai.OpenAI
-    line: Line
+    def __init__(self, endpoint: Endpoint, idle_seconds: float) -> None:
+        self.line = Line()
+        self._http = http_client(self.line, idle_seconds)
+        self.sdk = openai.OpenAI(
+            api_key=endpoint.api_key or "none", base_url=endpoint.base_url, max_retries=0, http_client=self._http
+        )
+        # The SDK takes these from the environment, which may not be meant for this server.
+        self.sdk.organization = self.sdk.project = None
+        base = self.sdk.base_url
+        self._url = base.copy_with(raw_path=base.raw_path + b"chat/completions")
+
+    @functools.cached_property
+    def _headers(self) -> httpx2.Headers:
+        headers = {**self.sdk.default_headers, **self.sdk.auth_headers, "Accept-Encoding": "identity"}
+        return httpx2.Headers({name: value for name, value in headers.items() if isinstance(value, str)})
+
+    def post(self, body: bytes) -> httpx2.Response:
+        """Begin a call of the model. Raises: openai.APIStatusError, httpx2.HTTPError."""
+        request = httpx2.Request("POST", self._url, headers=self._headers, content=body)
+        response = self._http.send(request, stream=True)
+        if not response.is_success:
+            with contextlib.closing(response):
+                response.read()
+            raise self.sdk._make_status_error_from_response(response)
+        return response
 
     def close(self) -> None:
         self.sdk.close()
@@ -42,25 +64,6 @@ class Client:
 
 _idle: FreeList[tuple[Endpoint, float], Client] = FreeList(256)
 _refuse_usage: set[str] = set()
-
-
-class Lean(Stream[object]):
-    """The SDK's stream without its decoder: server-sent events, and None for a read that brought none.
-
-    A server that ignores `stream` answers with one JSON document, which counts as one event.
-    """
-
-    def __stream__(self) -> Iterator[object]:
-        splitter = Splitter()
-        try:
-            if "json" in self.response.headers.get("content-type", ""):
-                yield SSE(self.response.read())
-                return
-            for read in _reads(self.response):
-                yield from splitter.feed(read) or (None,)
-            yield from splitter.end()
-        finally:
-            self.response.close()
 
 
 class OpenAIProvider:
@@ -85,7 +88,7 @@ class OpenAIProvider:
         self._silent_seconds = silent_seconds
         self._body = ChatBody(limit_field)
         self._place = (endpoint, idle_seconds)
-        self._client = _idle.take(self._place) or _new_client(endpoint, idle_seconds)
+        self._client = _idle.take(self._place) or Client(endpoint, idle_seconds)
         self._busy = False
 
     def stream(self, request: ModelRequest, cancel: CancelToken) -> Iterator[Chunk]:
@@ -93,8 +96,8 @@ class OpenAIProvider:
         self._begin()
         with cancel.on_cancel(self._client.line.cut):
             try:
-                with self._open(request) as stream:
-                    yield from self._read(stream, cancel)
+                with contextlib.closing(self._open(request)) as response:
+                    yield from self._read(response, cancel)
             except (openai.OpenAIError, httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL) as error:
                 cancel.check()
                 # Without its cause: the SDK's errors hold the request and with it the key.
@@ -127,7 +130,7 @@ class OpenAIProvider:
         self._client.line.ready()
         self._busy = True
 
-    def _open(self, request: ModelRequest) -> Lean:
+    def _open(self, request: ModelRequest) -> httpx2.Response:
         """Start the call. A server that refuses to count tokens is asked once more without, for good (case PRV-05)."""
         address = self._endpoint.base_url
         if address not in _refuse_usage:
@@ -139,17 +142,17 @@ class OpenAIProvider:
                 _refuse_usage.add(address)
         return self._post(self._body.serialise(request, with_usage=False))
 
-    def _post(self, body: bytes) -> Lean:
-        stream = self._client.sdk.post("/chat/completions", cast_to=object, content=body, stream=True, stream_cls=Lean)
-        if stream.response.headers.get("content-type", "").startswith("text/html"):
-            stream.close()
+    def _post(self, body: bytes) -> httpx2.Response:
+        response = self._client.post(body)
+        if response.headers.get("content-type", "").startswith("text/html"):
+            response.close()
             raise errors.failure(Trouble.REFUSED_REQUEST, "it answered with a web page; check the address")
-        return stream
+        return response
 
-    def _read(self, stream: Lean, cancel: CancelToken) -> Iterator[Chunk]:
+    def _read(self, response: httpx2.Response, cancel: CancelToken) -> Iterator[Chunk]:
         reply = ChatReply()
         try:
-            yield from self._deltas(stream, reply, cancel)
+            yield from self._deltas(response, reply, cancel)
         except httpx2.TransportError as error:
             cancel.check()
             if reply.finish_reason is None:
@@ -160,21 +163,27 @@ class OpenAIProvider:
             raise errors.failure(Trouble.BROKEN_STREAM, "the stream ended early", usage=reply.usage)
         yield from reply.end(self._body.ids)
 
-    def _deltas(self, stream: Lean, reply: ChatReply, cancel: CancelToken) -> Iterator[Chunk]:
+    def _deltas(self, response: httpx2.Response, reply: ChatReply, cancel: CancelToken) -> Iterator[Chunk]:
+        """Yield what each read brought, in one piece."""
         received, since = 0, time.monotonic()
-        for payload in _payloads(stream):
+        for events in _events(response):
             cancel.check()
-            if payload is _DONE:
-                reply.finish_reason = reply.finish_reason or "stop"
-                # What follows is only the end of the body, which keeps the connection usable when it comes at once.
-                self._client.line.read_limit = DRAIN_SECONDS
-            elif payload is not None:
-                self._refuse_error(payload, reply)
-                yield from reply.feed(payload)
+            for event in events:
+                self._take(event, reply)
+            yield from reply.deltas()
             if reply.received > received:
                 received, since = reply.received, time.monotonic()
             elif time.monotonic() - since > self._silent_seconds:
                 raise errors.failure(Trouble.TIMEOUT, "it gave signs of life but no answer", usage=reply.usage)
+
+    def _take(self, event: SSE, reply: ChatReply) -> None:
+        if event.data.startswith(b"[DONE]"):
+            reply.finish_reason = reply.finish_reason or "stop"
+            # What follows is only the end of the body, which keeps the connection usable when it comes at once.
+            self._client.line.limit(DRAIN_SECONDS)
+        elif (payload := _parsed(event)) is not None:
+            self._refuse_error(payload, reply)
+            reply.feed(payload)
 
     def _refuse_error(self, payload: Payload, reply: ChatReply) -> None:
         error = payload.get("error") or (payload if payload.get("object") == "error" else None)
@@ -182,32 +191,18 @@ class OpenAIProvider:
             raise errors.from_frame(error, self._endpoint.api_key, reply.usage)
 
 
-def _new_client(endpoint: Endpoint, idle_seconds: float) -> Client:
-    line = Line()
-    sdk = openai.OpenAI(
-        api_key=endpoint.api_key or "none",
-        base_url=endpoint.base_url,
-        max_retries=0,
-        http_client=http_client(line, idle_seconds),
-    )
-    # The SDK takes these from the environment, which may not be meant for this server.
-    sdk.organization = sdk.project = None
-    return Client(sdk, line)
+def _events(response: httpx2.Response) -> Iterator[list[SSE]]:
+    """Yield the events of each read, which may be none: a mere sign of life.
 
-
-def _reads(response: httpx2.Response) -> Iterator[bytes]:
-    return response.iter_bytes() if "content-encoding" in response.headers else response.iter_raw()
-
-
-def _payloads(stream: Lean) -> Iterator[Payload | None]:
-    """Yield parsed chunks, `_DONE` at the end mark, and None for a mere sign of life."""
-    for item in stream:
-        if not isinstance(item, SSE):
-            yield None
-        elif item.data.startswith(b"[DONE]"):
-            yield _DONE
-        else:
-            yield _parsed(item)
+    A server that ignores `stream` answers with one JSON document, which counts as one event.
+    """
+    if "json" in response.headers.get("content-type", ""):
+        yield [SSE(response.read())]
+        return
+    splitter = Splitter()
+    for read in response.iter_bytes():
+        yield splitter.feed(read)
+    yield splitter.end()
 
 
 def _parsed(item: SSE) -> Payload | None:

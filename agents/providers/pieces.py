@@ -12,27 +12,28 @@ class Pieces:
 
     def __init__(self) -> None:
         self._shown: list[str] = []
-        self._held = ""
+        self._held: list[str] = []
 
     @property
     def text(self) -> str:
         """Everything shown so far, cleaned."""
         return "".join(self._shown)
 
-    def feed(self, piece: str) -> str:
-        """Return what may be shown now, which may be nothing."""
-        text = self._held + piece
-        self._held = ""
-        if text and "\ud800" <= text[-1] <= "\udbff":
-            text, self._held = text[:-1], text[-1]
-        if not self._shown and not text.strip():
-            self._held = text + self._held
+    def feed(self, piece: str) -> None:
+        self._held.append(piece)
+
+    def take(self) -> str:
+        """Return what came since the last time and may be shown now, which may be nothing."""
+        text = "".join(self._held)
+        whole = text[:-1] if text and "\ud800" <= text[-1] <= "\udbff" else text
+        if not self._shown and not whole.strip():
             return ""
-        return self._show(text)
+        self._held = [text[len(whole) :]]
+        return self._show(whole)
 
     def end(self) -> str:
         """Nothing more comes: return what was held back and still counts."""
-        text, self._held = self._held, ""
+        text, self._held = "".join(self._held), []
         return self._show(text) if text.strip() else ""
 
     def _show(self, text: str) -> str:

@@ -3,13 +3,12 @@
 Works on bytes, so a character that is cut between two reads is never decoded in halves.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 BOM = b"\xef\xbb\xbf"
 
 
-@dataclass(frozen=True, slots=True)
-class SSE:
+class SSE(NamedTuple):
     """One event. Several data lines are joined by a line feed."""
 
     data: bytes
@@ -23,22 +22,17 @@ class Splitter:
         self._rest = b""
         self._after_return = False
         self._started = False
-        self._event = b""
-        self._data: list[bytes] = []
 
     def feed(self, read: bytes) -> list[SSE]:
-        *lines, self._rest = (self._rest + self._normal(read)).split(b"\n")
-        found: list[SSE] = []
-        for line in lines:
-            self._take(line, found)
-        return found
+        *blocks, self._rest = (self._rest + self._normal(read)).split(b"\n\n")
+        if blocks and not self._started:
+            self._started = True
+            blocks[0] = blocks[0].removeprefix(BOM)
+        return [sse for block in blocks if (sse := _event(block)).data]
 
     def end(self) -> list[SSE]:
         """The stream is over: an event that lacks its blank line counts as well, vendors forget it."""
-        found: list[SSE] = []
-        self._take(self._rest, found)
-        self._take(b"", found)
-        return found
+        return self.feed(b"\n\n\n")
 
     def _normal(self, read: bytes) -> bytes:
         """Every line end as a line feed. A carriage return at the end of a read may still belong to a pair."""
@@ -50,18 +44,15 @@ class Splitter:
             read = read.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         return read
 
-    def _take(self, line: bytes, found: list[SSE]) -> None:
-        if not self._started:
-            self._started = True
-            line = line.removeprefix(BOM)
-        if not line:
-            if any(self._data):
-                found.append(SSE(b"\n".join(self._data), self._event))
-            self._event, self._data = b"", []
-            return
+
+def _event(block: bytes) -> SSE:
+    if block.startswith(b"data: ") and b"\n" not in block:  # As nearly all are.
+        return SSE(block[6:])
+    data, event = [], b""
+    for line in block.split(b"\n"):
         name, _, value = line.partition(b":")
-        value = value.removeprefix(b" ")
         if name == b"data":
-            self._data.append(value)
+            data.append(value.removeprefix(b" "))
         elif name == b"event":
-            self._event = value
+            event = value.removeprefix(b" ")
+    return SSE(b"\n".join(data) if any(data) else b"", event)

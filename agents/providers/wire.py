@@ -1,8 +1,10 @@
-"""The connection to a vendor: one socket per client, which another thread can cut.
+"""The connection to a vendor: HTTP/1.1 on one socket per client, which another thread can cut.
 
-Closing a response does not wake a thread that waits in `recv`, shutting the socket down does; so the socket must be
-known from before it is connected. The proxies of the environment are ignored on purpose: local servers cannot be
-reached through them, and a key must not pass a proxy that nobody chose in Waymark's settings.
+The standard library reads the head of an answer, the body is passed on as it arrives; the transport of httpx2 takes
+several times the CPU time for it (docs/performance). Closing a response does not wake a thread that waits in `recv`,
+shutting the socket down does; so the socket must be known from before it is connected. The proxies of the environment
+are ignored on purpose: local servers cannot be reached through them, and a key must not pass a proxy that nobody chose
+in Waymark's settings.
 """
 
 import contextlib
@@ -11,17 +13,23 @@ import select
 import socket
 import ssl
 import threading
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Callable, Iterator
+from http.client import HTTPException, HTTPResponse
 from typing import Any
 
-import httpcore2
 import httpx2
 
+from agents.providers.framing import framing_of
+
 CONNECT_SECONDS = 10.0
+WRITE_SECONDS = 30.0
 KEEP_SECONDS = 30.0
+READ_BYTES = 65_536
 # No honest answer to one call is longer; a server that sends without end must not fill the memory. Bytes.
 LONGEST_ANSWER = 32_000_000
 
+type Origin = tuple[str, bytes]
 
 _lock = threading.Lock()
 
@@ -35,30 +43,30 @@ def ssl_context() -> ssl.SSLContext:
 
 @functools.cache
 def _ssl_context() -> ssl.SSLContext:
-    return httpcore2.default_ssl_context()
+    return httpx2.create_ssl_context()
 
 
 class Line:
     """What a run holds of its client's connection, to end a wait from outside."""
 
     def __init__(self) -> None:
-        self.read_limit: float | None = None
-        self.received = 0
         self._cut = False
         self._socket: socket.socket | None = None
 
     def ready(self) -> None:
         """Begin a call."""
         self._cut = False
-        self.read_limit = None
-        self.received = 0
 
     def hold(self, held: socket.socket) -> None:
-        """Raises: httpcore2.ConnectError when the line was cut meanwhile."""
+        """Raises: httpx2.ConnectError when the line was cut meanwhile."""
         self._socket = held
         if self._cut:
-            held.close()
-            raise httpcore2.ConnectError("cut")
+            raise httpx2.ConnectError("cut")
+
+    def limit(self, seconds: float) -> None:
+        """Wait at most this long for each further read of the answer that comes now."""
+        if self._socket is not None:
+            self._socket.settimeout(seconds)
 
     def cut(self) -> None:
         """End whatever the call waits for. Any thread, any time; never raises."""
@@ -70,120 +78,157 @@ class Line:
 
 
 @contextlib.contextmanager
-def _mapped(timeout: type[Exception], other: type[Exception]) -> Iterator[None]:
+def _mapped(timeout: type[httpx2.TransportError], other: type[httpx2.TransportError]) -> Iterator[None]:
     try:
         yield
     except TimeoutError as error:
         raise timeout(str(error)) from error
+    except HTTPException as error:  # First, because a server that hangs up without an answer is an OSError as well.
+        raise httpx2.RemoteProtocolError(str(error)) from error
     except OSError as error:
         raise other(str(error)) from error
 
 
-class Connection(httpcore2.NetworkStream):
-    def __init__(self, connected: socket.socket, line: Line) -> None:
-        self._socket = connected
-        self._line = line
+def _dial(url: httpx2.URL, line: Line, seconds: float | None) -> socket.socket:
+    """Connect like `socket.create_connection`, but hand every socket to the line before it is connected."""
+    if url.scheme not in ("http", "https") or not url.host:
+        raise httpx2.UnsupportedProtocol("neither http:// nor https://")
+    secure, host, error = url.scheme == "https", url.raw_host.decode(), OSError("no address")
+    with _mapped(httpx2.ConnectTimeout, httpx2.ConnectError):
+        for *kind, _, address in socket.getaddrinfo(host, url.port or (443 if secure else 80), type=socket.SOCK_STREAM):
+            try:
+                connected = _connect(socket.socket(*kind), address, line, seconds)
+            except OSError as failed:
+                error = failed
+            else:
+                return _secure(connected, host, line) if secure else connected
+        raise error
 
-    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        limit = self._line.read_limit
-        try:  # Not `_mapped`: this runs once for every piece of every answer.
-            self._socket.settimeout(timeout if limit is None else limit)
-            data = self._socket.recv(max_bytes)
-        except TimeoutError as error:
-            raise httpcore2.ReadTimeout(str(error)) from error
-        except OSError as error:
-            raise httpcore2.ReadError(str(error)) from error
-        self._line.received += len(data)
-        if self._line.received > LONGEST_ANSWER:
-            raise httpcore2.ReadError(f"the answer is longer than {LONGEST_ANSWER // 1_000_000} MB")
-        return data
 
-    def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        with _mapped(httpcore2.WriteTimeout, httpcore2.WriteError):
-            self._socket.settimeout(timeout)
-            self._socket.sendall(buffer)
+def _connect(fresh: socket.socket, address: Any, line: Line, seconds: float | None) -> socket.socket:
+    with _held(fresh, line):
+        fresh.settimeout(seconds)
+        fresh.connect(address)
+        fresh.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return fresh
+
+
+def _secure(connected: socket.socket, host: str, line: Line) -> socket.socket:
+    secured = ssl_context().wrap_socket(connected, server_hostname=host, do_handshake_on_connect=False)
+    with _held(secured, line):
+        secured.do_handshake()
+    return secured
+
+
+@contextlib.contextmanager
+def _held(fresh: socket.socket, line: Line) -> Iterator[None]:
+    try:
+        line.hold(fresh)
+        yield
+    except BaseException:
+        fresh.close()
+        raise
+
+
+def _has_news(idle: socket.socket) -> bool:
+    """Whether an idle connection was closed, or says what nobody asked for."""
+    poll = select.poll()
+    poll.register(idle, select.POLLIN)
+    return bool(poll.poll(0))
+
+
+class _Answer(HTTPResponse):
+    """Passes over every informational head, where http.client only knows 100."""
+
+    def begin(self) -> None:
+        super().begin()
+        while self.status < 200:
+            self.headers = None  # type: ignore[assignment]
+            super().begin()
+
+
+class _Exchange(httpx2.SyncByteStream):
+    """One request and its answer, whose body it is."""
+
+    def __init__(self, held: socket.socket, method: str, keep: Callable[[socket.socket], None]) -> None:
+        self._held = held
+        self._keep = keep
+        self._answer = _Answer(held, method=method)
+        self._is_whole = False
+
+    def start(self, request: httpx2.Request, seconds: dict[str, float | None]) -> httpx2.Response:
+        self._held.settimeout(seconds["write"])
+        # A server may refuse before it has read everything, and close: its answer says more than the failed write.
+        with contextlib.suppress(httpx2.WriteError), _mapped(httpx2.WriteTimeout, httpx2.WriteError):
+            self._held.sendall(_encoded(request))
+        self._held.settimeout(seconds["read"])
+        with _mapped(httpx2.ReadTimeout, httpx2.ReadError):
+            self._answer.begin()
+        headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in self._answer.getheaders()]
+        return httpx2.Response(self._answer.status, headers=headers, stream=self)
+
+    def __iter__(self) -> Iterator[bytes]:
+        framing, received = framing_of(self._answer), 0
+        with _mapped(httpx2.ReadTimeout, httpx2.ReadError):
+            while not framing.over:
+                read = self._answer.fp.read1(READ_BYTES)
+                received += len(read)
+                if received > LONGEST_ANSWER:
+                    raise httpx2.ReadError(f"the answer is longer than {LONGEST_ANSWER // 1_000_000} MB")
+                yield framing.feed(read)
+        self._is_whole = not (framing.rest or self._answer.will_close)
 
     def close(self) -> None:
-        self._socket.close()
-
-    def start_tls(
-        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
-    ) -> "Connection":
-        with _mapped(httpcore2.ConnectTimeout, httpcore2.ConnectError):
-            self._socket.settimeout(timeout)
-            secured = ssl_context.wrap_socket(
-                self._socket, server_hostname=server_hostname, do_handshake_on_connect=False
-            )
-            self._line.hold(secured)
-            try:
-                secured.do_handshake()
-            except BaseException:
-                secured.close()
-                raise
-        return Connection(secured, self._line)
-
-    def get_extra_info(self, info: str) -> Any:
-        match info:
-            case "socket":
-                return self._socket
-            case "ssl_object" if isinstance(self._socket, ssl.SSLSocket):
-                return self._socket
-            case "is_readable":
-                return self._is_readable()
-            case _:
-                return None
-
-    def _is_readable(self) -> bool:
-        if self._socket.fileno() < 0:
-            return True
-        poll = select.poll()
-        poll.register(self._socket, select.POLLIN)
-        return bool(poll.poll(0))
+        if not self._answer.isclosed():
+            self._answer.close()
+            self._keep(self._held) if self._is_whole else self._held.close()
 
 
-class Dialler(httpcore2.SyncBackend):
-    """Connects like `socket.create_connection`, but hands every socket to the line before it is connected."""
+def _encoded(request: httpx2.Request) -> bytes:
+    first = b"%b %b HTTP/1.1\r\n" % (request.method.encode(), request.url.raw_path)
+    lines = (b"%b: %b\r\n" % header for header in request.headers.raw)
+    return b"".join((first, *lines, b"\r\n", request.read()))
+
+
+class Transport(httpx2.BaseTransport):
+    """One exchange at a time, on a connection that hangs on `line` and is kept for the next."""
 
     def __init__(self, line: Line) -> None:
         self._line = line
+        self._kept: tuple[Origin, float, socket.socket] | None = None
 
-    def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,
-        local_address: str | None = None,
-        socket_options: Iterable[Any] | None = None,
-    ) -> Connection:
-        error: Exception = httpcore2.ConnectError("no address")
-        with _mapped(httpcore2.ConnectTimeout, httpcore2.ConnectError):
-            addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        for family, kind, protocol, _, address in addresses:
-            try:
-                return self._connect(socket.socket(family, kind, protocol), address, timeout)
-            except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as failed:
-                error = failed
-        raise error
-
-    def _connect(self, fresh: socket.socket, address: Any, timeout: float | None) -> Connection:
-        self._line.hold(fresh)
+    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Raises: httpx2.TransportError."""
+        seconds, origin = request.extensions["timeout"], (request.url.scheme, request.url.netloc)
+        held = self._take(origin) or _dial(request.url, self._line, seconds["connect"])
+        exchange = _Exchange(held, request.method, lambda idle: self._keep(origin, idle))
         try:
-            with _mapped(httpcore2.ConnectTimeout, httpcore2.ConnectError):
-                fresh.settimeout(timeout)
-                fresh.connect(address)
-                fresh.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            return exchange.start(request, seconds)
         except BaseException:
-            fresh.close()
+            exchange.close()
             raise
-        return Connection(fresh, self._line)
+
+    def close(self) -> None:
+        """Hang up, also in the middle of an answer."""
+        self._line.cut()
+        self._take(None)
+
+    def _keep(self, origin: Origin, idle: socket.socket) -> None:
+        self._kept = origin, time.monotonic(), idle
+
+    def _take(self, origin: Origin | None) -> socket.socket | None:
+        """Return the idle connection if it leads to `origin` and still stands."""
+        kept, self._kept = self._kept, None
+        if kept is None:
+            return None
+        leads_to, since, idle = kept
+        if leads_to == origin and time.monotonic() - since < KEEP_SECONDS and not _has_news(idle):
+            return idle
+        idle.close()
+        return None
 
 
 def http_client(line: Line, idle_seconds: float) -> httpx2.Client:
     """Return a client whose one connection at a time hangs on `line`; a silence of `idle_seconds` is a time-out."""
-    transport = httpx2.HTTPTransport(verify=ssl_context(), trust_env=False)
-    # The transport has no argument for its backend; the pool below has, and is what it would build itself.
-    transport._pool = httpcore2.ConnectionPool(
-        ssl_context=ssl_context(), keepalive_expiry=KEEP_SECONDS, network_backend=Dialler(line)
-    )
-    timeout = httpx2.Timeout(connect=CONNECT_SECONDS, read=idle_seconds, write=30.0, pool=CONNECT_SECONDS)
-    return httpx2.Client(transport=transport, timeout=timeout, trust_env=False)
+    timeout = httpx2.Timeout(connect=CONNECT_SECONDS, read=idle_seconds, write=WRITE_SECONDS, pool=None)
+    return httpx2.Client(transport=Transport(line), timeout=timeout, trust_env=False)
