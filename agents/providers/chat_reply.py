@@ -67,22 +67,19 @@ class ChatReply:
             self.finish_reason = reason
 
     def _delta(self, delta: Payload) -> None:
-        self._add(self._thinking, delta.get("reasoning_content") or delta.get("reasoning"))
-        self._add(self._text, delta.get("content"))
-        self._refused |= self._add(self._text, delta.get("refusal"))
+        if thought := _plain(delta.get("reasoning_content")) or _plain(delta.get("reasoning")):
+            self.received += len(thought)
+            self._thinking.feed(thought)
+        refusal = _plain(delta.get("refusal"))
+        self._refused = self._refused or bool(refusal)
+        if text := _plain(delta.get("content")) + refusal:
+            self.received += len(text)
+            self._text.feed(text)
         pieces = delta.get("tool_calls")
         if isinstance(pieces, list):
             for piece in pieces:
                 if isinstance(piece, dict):
                     self.received += self._calls.feed(piece)
-
-    def _add(self, pieces: Pieces, content: JsonValue) -> bool:
-        """Return whether there was anything to add."""
-        text = _plain(content)
-        if text:
-            self.received += len(text)
-            pieces.feed(text)
-        return bool(text)
 
 
 def _deltas(thought: str, text: str) -> Iterator[Chunk]:

@@ -6,7 +6,17 @@ import time
 
 import pytest
 
-from agents.providers.base import Endpoint, Finish, ModelRequest, Provider, ProviderError, Trouble, Usage
+from agents.providers.base import (
+    Endpoint,
+    Finish,
+    ModelRequest,
+    Provider,
+    ProviderError,
+    TextDelta,
+    ThinkingDelta,
+    Trouble,
+    Usage,
+)
 from agents.providers.catalog import connect
 from agents.providers.pool import lease
 from memory.messages import Text, Thinking, ToolResult, ToolUse, assistant, tool, user
@@ -228,6 +238,31 @@ def test_the_connection_is_reused_and_the_prefix_stays_the_same(server: LLMServe
     bodies = [request.raw for request in server.requests]
     for earlier, later in itertools.pairwise(bodies):
         assert later.startswith(earlier.removesuffix(b"]}"))
+
+
+def test_each_request_carries_the_key_and_what_the_sdk_says_of_itself(server: LLMServer, ask: Ask) -> None:
+    server.script([Reply("ok"), Reply("ok")])
+    ask()
+    ask()
+    first, second = (request.headers for request in server.requests)
+    assert first == second
+    assert first["authorization"] == f"Bearer {KEY}"
+    assert first["content-type"] == "application/json"
+    assert "openai" in first["user-agent"].lower()
+
+
+def test_a_piece_of_the_answer_comes_out_before_the_next_is_there(server: LLMServer, provider: Provider) -> None:
+    server.script([Hang(30, [D({"reasoning": "Hm"}), D({"content": "Once"}), D({"content": " upon"})])])
+    stream = provider.stream(ModelRequest("m", "", [user("hi")]), CancelToken())
+    assert list(itertools.islice(stream, 2)) == [ThinkingDelta("Hm"), TextDelta("Once upon")]
+
+
+def test_an_answer_is_over_with_its_end_mark_though_the_server_goes_on(server: LLMServer, ask: Ask) -> None:
+    server.script([Hang(30, [D({"content": "done"}), F("stop"), DONE]), Reply("next")])
+    started = time.monotonic()
+    assert ask().text == "done"
+    assert time.monotonic() - started < 10
+    assert ask().text == "next"
 
 
 def test_a_changed_history_is_translated_anew(server: LLMServer, ask: Ask) -> None:

@@ -1,0 +1,201 @@
+"""HTTP as the client speaks it: what counts as a whole answer, what as which error, and which connection is used."""
+
+import gzip
+import itertools
+import re
+import socket
+import threading
+from collections.abc import Iterator, Sequence
+from http.client import HTTPException
+from typing import BinaryIO, Self
+
+import httpx2
+import pytest
+
+from agents.providers import wire
+from agents.providers.framing import Chunks, Plain
+
+OK = b"HTTP/1.1 200 OK\r\n"
+SIZED = OK + b"content-length: 4\r\n\r\n"
+CHUNKED = OK + b"transfer-encoding: chunked\r\n\r\n"
+WHOLE = SIZED + b"done"
+
+
+class Peer:
+    """Answers one request after the other with the bytes of `answers`, and hangs up after each of `hangs_up`.
+
+    requests: those that came, as (number of the connection, head).
+    """
+
+    def __init__(self, answers: Sequence[bytes], hangs_up: Sequence[int] = ()) -> None:
+        self._answers, self._hangs_up = answers, hangs_up
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}/v1"
+        self.requests: list[tuple[int, bytes]] = []
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        self._thread.join(10)
+        assert not self._thread.is_alive(), "the client has not hung up"
+
+    def _serve(self) -> None:
+        for number in range(10):
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            with connection, connection.makefile("rb") as reading:
+                while head := _head(reading):
+                    length = re.search(rb"content-length: *(\d+)", head, re.IGNORECASE)
+                    reading.read(int(length[1]) if length else 0)
+                    at = len(self.requests)
+                    self.requests.append((number, head))
+                    connection.sendall(self._answers[at])
+                    if at in self._hangs_up:
+                        break
+
+
+def _head(reading: BinaryIO) -> bytes:
+    return b"".join(itertools.takewhile(bytes.strip, reading))
+
+
+@pytest.fixture
+def client() -> Iterator[httpx2.Client]:
+    with wire.http_client(wire.Line(), 5) as connected:
+        yield connected
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"",
+        b"SSH-2.0-OpenSSH\r\n\r\n",
+        OK + b"content-length: 4\r\n",
+        OK + b"x: " + b"y" * 70_000 + b"\r\n\r\n",
+        SIZED + b"don",
+        CHUNKED + b"4\r\ndo",
+        CHUNKED + b"4\r\ndone\r\n",
+        CHUNKED + b"4\r\ndone!\r\n0\r\n\r\n",
+        CHUNKED + b"four\r\ndone\r\n0\r\n\r\n",
+        CHUNKED + b"0" * 70_000,
+    ],
+)
+def test_an_answer_that_is_not_whole_is_an_error(client: httpx2.Client, answer: bytes) -> None:
+    with Peer([answer], hangs_up=[0]) as peer, pytest.raises(httpx2.RemoteProtocolError):
+        client.post(peer.url, content=b"x")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        WHOLE,
+        OK + b"\r\ndone",
+        CHUNKED + b"4\r\ndone\r\n0\r\n\r\n",
+        CHUNKED + b"2;a=b\r\ndo\r\n0002 \r\nne\r\n000;c\r\nX-Sum: 1\r\nY: 2\r\n\r\n",
+        b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n" + WHOLE,
+        OK + b"content-encoding: gzip\r\n\r\n" + gzip.compress(b"done"),
+        b"HTTP/1.0 200 OK\r\n\r\ndone",
+    ],
+)
+def test_a_whole_answer_is_understood_in_every_form(client: httpx2.Client, answer: bytes) -> None:
+    with Peer([answer], hangs_up=[0]) as peer:
+        assert client.post(peer.url, content=b"x").content == b"done"
+
+
+def test_answers_without_a_body_end_with_their_head(client: httpx2.Client) -> None:
+    answers = [b"HTTP/1.1 204 No Content\r\n\r\n", OK + b"content-length: 0\r\n\r\n", WHOLE]
+    with Peer(answers) as peer:
+        assert [client.post(peer.url).content for _ in answers] == [b"", b"", b"done"]
+        client.close()
+    assert [number for number, _ in peer.requests] == [0, 0, 0]
+
+
+def test_an_answer_without_end_is_given_up(client: httpx2.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wire, "LONGEST_ANSWER", 1_000_000)
+    with Peer([OK + b"\r\n" + b"x" * 1_000_001]) as peer, pytest.raises(httpx2.ReadError, match="longer than 1 MB"):
+        client.post(peer.url)
+
+
+@pytest.mark.parametrize("sent", [b"", CHUNKED + b"4\r\ndo", SIZED])
+def test_silence_is_a_time_out(sent: bytes) -> None:
+    with wire.http_client(wire.Line(), 0.1) as client, Peer([sent]) as peer, pytest.raises(httpx2.ReadTimeout):
+        client.post(peer.url)
+
+
+def test_a_connection_is_kept_unless_the_server_wants_it_closed(client: httpx2.Client) -> None:
+    closing = WHOLE.replace(b"\r\n\r\n", b"\r\nconnection: close\r\n\r\n")
+    with Peer([WHOLE, closing, WHOLE, WHOLE + b"and more", WHOLE]) as peer:
+        assert [client.post(peer.url).text for _ in range(5)] == ["done"] * 5
+        client.close()
+    assert [number for number, _ in peer.requests] == [0, 0, 1, 1, 2]
+
+
+def test_a_connection_that_the_server_closed_meanwhile_is_not_used(client: httpx2.Client) -> None:
+    with Peer([WHOLE, WHOLE], hangs_up=[0]) as peer:
+        client.post(peer.url)
+        _wait_until_closed(client)
+        assert client.post(peer.url).text == "done"
+        client.close()
+    assert [number for number, _ in peer.requests] == [0, 1], "and nothing was sent twice"
+
+
+def _wait_until_closed(client: httpx2.Client) -> None:
+    transport = client._transport
+    assert isinstance(transport, wire.Transport)
+    assert transport._kept is not None
+    transport._kept[-1].recv(1, socket.MSG_PEEK)
+
+
+def test_an_old_connection_and_one_to_somewhere_else_are_not_used(
+    client: httpx2.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Peer([WHOLE, WHOLE]) as peer, Peer([WHOLE]) as other:
+        client.post(peer.url)
+        client.post(other.url)
+        monkeypatch.setattr(wire, "KEEP_SECONDS", 0)
+        client.post(peer.url)
+        client.close()
+    assert [number for number, _ in peer.requests] == [0, 1]
+
+
+def test_an_answer_that_is_left_in_the_middle_ends_its_connection(client: httpx2.Client) -> None:
+    with Peer([SIZED + b"do", WHOLE]) as peer:
+        with client.stream("POST", peer.url) as response:
+            assert next(response.iter_raw()) == b"do"
+        assert client.post(peer.url).text == "done"
+        client.close()
+    assert [number for number, _ in peer.requests] == [0, 1]
+
+
+def test_closing_the_client_hangs_up_in_the_middle_of_an_answer(client: httpx2.Client) -> None:
+    with Peer([SIZED + b"do"]) as peer:
+        response = client.send(client.build_request("POST", peer.url), stream=True)
+        client.close()
+    assert not response.is_closed
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 1_000])
+def test_chunks_are_understood_at_every_cut(size: int) -> None:
+    stream = b"A\r\n0123456789\r\n2;x\r\n\r\n\r\n00c \r\n0\r\n\r\n9876543\r\n0\r\nX: 1\r\n\r\n"
+    chunks = Chunks()
+    content = b"".join(chunks.feed(stream[at : at + size]) for at in range(0, len(stream), size))
+    assert (content, chunks.over, chunks.rest) == (b"0123456789\r\n0\r\n\r\n9876543", True, b"")
+
+
+def test_what_a_read_holds_comes_out_at_once_even_of_a_chunk_that_is_not_whole() -> None:
+    chunks = Chunks()
+    assert chunks.feed(b"3\r\nabc\r\n3\r\nd") == b"abcd"
+    assert chunks.feed(b"ef\r\n0\r\n\r\nHTTP/1.1") == b"ef"
+    assert (chunks.over, chunks.rest) == (True, b"HTTP/1.1")
+
+
+@pytest.mark.parametrize("framing", [Plain(3), Chunks()])
+def test_the_end_of_the_connection_is_not_the_end_of_the_answer(framing: Plain | Chunks) -> None:
+    with pytest.raises(HTTPException, match="missing"):
+        framing.feed(b"")
