@@ -78,5 +78,6 @@ class Chunks:
     def _check(self) -> None:
         """Refuse at once what can be no beginning of a chunk, instead of waiting for the rest of it."""
         has_line = self.rest.find(b"\r\n", 2) >= 0 and not self.rest.startswith(b"\r\n0")
-        if not self.over and (has_line or len(self.rest) > _LONGEST_HEAD):
+        is_other = has_line or not b"\r\n".startswith(self.rest[:2]) or len(self.rest) > _LONGEST_HEAD
+        if is_other and not self.over:
             raise HTTPException("the answer is not in chunks")

@@ -152,16 +152,21 @@ def _wait_until_closed(client: httpx2.Client) -> None:
     transport._kept[-1].recv(1, socket.MSG_PEEK)
 
 
-def test_an_old_connection_and_one_to_somewhere_else_are_not_used(
-    client: httpx2.Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with Peer([WHOLE, WHOLE]) as peer, Peer([WHOLE]) as other:
+def test_an_old_connection_is_not_used(client: httpx2.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wire, "KEEP_SECONDS", 0)
+    with Peer([WHOLE, WHOLE]) as peer:
         client.post(peer.url)
-        client.post(other.url)
-        monkeypatch.setattr(wire, "KEEP_SECONDS", 0)
         client.post(peer.url)
         client.close()
     assert [number for number, _ in peer.requests] == [0, 1]
+
+
+def test_a_connection_to_somewhere_else_is_not_used(client: httpx2.Client) -> None:
+    with Peer([WHOLE]) as peer, Peer([WHOLE]) as other:
+        client.post(peer.url)
+        client.post(other.url)
+        client.close()
+    assert [len(peer.requests), len(other.requests)] == [1, 1]
 
 
 def test_an_answer_that_is_left_in_the_middle_ends_its_connection(client: httpx2.Client) -> None:
@@ -199,3 +204,9 @@ def test_what_a_read_holds_comes_out_at_once_even_of_a_chunk_that_is_not_whole()
 def test_the_end_of_the_connection_is_not_the_end_of_the_answer(framing: Plain | Chunks) -> None:
     with pytest.raises(HTTPException, match="missing"):
         framing.feed(b"")
+
+
+@pytest.mark.parametrize("sent", [b"four\r\n", b"-1\r\n", b"4\r\ndone!\r\n", b"4" * 20 + b"\r\n", b"0" * 70_000])
+def test_what_are_no_chunks_is_refused_at_once(sent: bytes) -> None:
+    with pytest.raises(HTTPException, match="not in chunks"):
+        Chunks().feed(sent)
