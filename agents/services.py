@@ -11,7 +11,8 @@ from django.db import IntegrityError, transaction
 
 from agents.engine import bell, journal
 from agents.engine.control import request_stop
-from agents.live.announce import announce_message, announce_run, announce_status
+from agents.live.announce import announce_run, announce_status, posted, status_changed
+from agents.live.stream import publish
 from agents.models import AgentTask, UserAgent
 from memory.ids import new_id
 from memory.models import AgentRun, RunStatus, Source, Thread, ThreadMessage, Trigger
@@ -69,9 +70,9 @@ def send_message(thread: Thread, content: str, client_message_id: UUID | None = 
         client_message_id=client_message_id,
         created_at=row.created_at,
     )
-    announce_message(message, thread.user_id)
+    queued = [status_changed(run_id, RunStatus.QUEUED)] if row.fresh else []
+    publish(thread.pk, thread.user_id, posted(message), *queued)
     if row.fresh:
-        announce_status(thread, run_id, RunStatus.QUEUED)
         bell.ring(run_id)
     return Accepted(message, row.run_id, created=True, fresh=row.fresh)
 

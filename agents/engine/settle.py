@@ -13,8 +13,8 @@ from agents.engine.cells import text_cell, thinking_cells
 from agents.engine.journal import Cell, Final, Lease, NextCall, Settled
 from agents.engine.limits import LimitReached
 from agents.engine.thinking import NOTHING_CALLED
-from agents.live.announce import announce_cell, announce_status
-from agents.live.events import Failed
+from agents.live.announce import announce_status, cell_posted, status_changed
+from agents.live.events import Event, Failed
 from agents.live.stream import publish
 from agents.models import CallStatus
 from agents.providers.base import Finish, ProviderError, Reply, Usage
@@ -151,14 +151,14 @@ class Settler:
 
     def _announce(self, ending: Ending, final: Final) -> None:
         thread, run_id = self.summons.thread, self.lease.run_id
-        for cell in ending.cells:
-            if cell.source == Source.ERROR:
-                retryable = bool(cell.metadata.get("retryable"))
-                failed = Failed(run=run_id, message=cell.id, text=cell.content, retryable=retryable)
-                publish(thread.pk, thread.user_id, failed)
-            else:
-                announce_cell(thread, run_id, cell)
-        announce_status(thread, run_id, ending.status, self.lease.iterations, final.cost)
+        end = status_changed(run_id, ending.status, self.lease.iterations, final.cost)
+        publish(thread.pk, thread.user_id, *(_last_word(run_id, cell) for cell in ending.cells), end)
+
+
+def _last_word(run_id: UUID, cell: Cell) -> Event:
+    if cell.source != Source.ERROR:
+        return cell_posted(run_id, cell)
+    return Failed(run=run_id, message=cell.id, text=cell.content, retryable=bool(cell.metadata.get("retryable")))
 
 
 def give_up(run_id: UUID) -> None:
@@ -172,9 +172,8 @@ def give_up(run_id: UUID) -> None:
     )
     with orm():
         thread = Thread.objects.get(pk=lease.thread_id)
-    for cell in ending.cells:
-        announce_cell(thread, run_id, cell)
-    announce_status(thread, run_id, ending.status, 0, final.cost)
+    end = status_changed(run_id, ending.status, 0, final.cost)
+    publish(thread.pk, thread.user_id, *(cell_posted(run_id, cell) for cell in ending.cells), end)
 
 
 def _account(finished: Sequence[Result]) -> str:

@@ -13,8 +13,8 @@ from agents.engine.cells import interim_cells, said_cells, tool_cell
 from agents.engine.journal import ActionOutcome, ActionStart, Cell, NextCall, Pulse
 from agents.engine.leases import Held
 from agents.engine.thinking import NOTHING_CALLED, Thinker
-from agents.live.announce import announce_cell, announce_taken
-from agents.live.events import ToolComplete, ToolStart
+from agents.live.announce import announce_taken, cell_posted
+from agents.live.events import Event, MessagePosted, ToolComplete, ToolStart
 from agents.live.stream import publish
 from agents.providers.base import Reply
 from memory.ids import new_id
@@ -89,9 +89,7 @@ class Steps:
         pulse = journal.reply(lease, reply.message, self.thinker.settled, [_start(a) for a in attempts], cells)
         self.thinker.settled = NOTHING_CALLED
         lease.next_seq = first + len(attempts)
-        self._announce(interim)
-        for call in self.calls:
-            self._announce_start(call)
+        self._announce(*self._posted(interim), *map(self._started, self.calls))
         self._feel(pulse)
 
     def act(self, calls: Sequence[ToolUse]) -> Answers:
@@ -141,7 +139,7 @@ class Steps:
                 on=orm_connection(),
             )
         call.recorded, self.has_next_call = True, is_last
-        self._announce_outcome(call)
+        self._announce(self._completed(call))
         self._feel(pulse)
         return call.result
 
@@ -171,8 +169,7 @@ class Steps:
         pulse = journal.outcome(self.held.lease, [_outcome(result) for result in results], entries, said, next_call)
         for call in calls:
             call.recorded = True
-            self._announce_outcome(call)
-        self._announce(said)
+        self._announce(*map(self._completed, calls), *self._posted(said))
         self._feel(pulse)
 
     def _feel(self, pulse: Pulse) -> None:
@@ -180,38 +177,31 @@ class Steps:
             self.held.cancel.cancel("stopped")
         self.pending = pulse.pending
 
-    def _announce(self, cells: Sequence[Cell]) -> None:
-        for cell in cells:
-            announce_cell(self.summons.thread, self.held.lease.run_id, cell)
+    def _announce(self, *events: Event) -> None:
+        publish(self.summons.thread.pk, self.summons.thread.user_id, *events)
 
-    def _announce_start(self, call: Call) -> None:
-        attempt, thread = call.attempt, self.summons.thread
-        publish(
-            thread.pk,
-            thread.user_id,
-            ToolStart(
-                run=self.held.lease.run_id,
-                message=call.cell,
-                action=attempt.action_id,
-                tool=attempt.call.name,
-                arguments=attempt.call.arguments,
-            ),
+    def _posted(self, cells: Sequence[Cell]) -> list[MessagePosted]:
+        return [cell_posted(self.held.lease.run_id, cell) for cell in cells]
+
+    def _started(self, call: Call) -> ToolStart:
+        attempt = call.attempt
+        return ToolStart(
+            run=self.held.lease.run_id,
+            message=call.cell,
+            action=attempt.action_id,
+            tool=attempt.call.name,
+            arguments=attempt.call.arguments,
         )
 
-    def _announce_outcome(self, call: Call) -> None:
+    def _completed(self, call: Call) -> ToolComplete:
         assert call.result is not None
-        thread = self.summons.thread
-        publish(
-            thread.pk,
-            thread.user_id,
-            ToolComplete(
-                run=self.held.lease.run_id,
-                message=call.cell,
-                action=call.attempt.action_id,
-                tool=call.attempt.call.name,
-                status=call.result.status,
-                summary=call.result.summary,
-            ),
+        return ToolComplete(
+            run=self.held.lease.run_id,
+            message=call.cell,
+            action=call.attempt.action_id,
+            tool=call.attempt.call.name,
+            status=call.result.status,
+            summary=call.result.summary,
         )
 
 

@@ -30,37 +30,32 @@ def changed(run: AgentRun) -> RunChanged:
     return RunChanged(run=run.pk, status=run.status, iterations=run.step, cost=cost)
 
 
-def announce_message(message: ThreadMessage, user_id: int) -> None:
-    publish(message.thread_id, user_id, posted(message))
+def cell_posted(run_id: UUID, cell: Cell) -> MessagePosted:
+    """A message that a run has just committed."""
+    return MessagePosted(
+        run=run_id,
+        message=cell.id,
+        source=cell.source,
+        message_type=cell.message_type,
+        content=cell.content,
+        metadata=cell.metadata,
+        created_at=timezone.now(),
+    )
+
+
+def status_changed(run_id: UUID, status: str, step: int = 0, cost: Decimal | None = None) -> RunChanged:
+    return RunChanged(run=run_id, status=status, iterations=step, cost=None if cost is None else dollars(cost))
 
 
 def announce_run(run: AgentRun) -> None:
     publish(run.thread_id, run.thread.user_id, changed(run))
 
 
-def announce_status(thread: Thread, run_id: UUID, status: str, step: int = 0, cost: Decimal | None = None) -> None:
-    event = RunChanged(run=run_id, status=status, iterations=step, cost=None if cost is None else dollars(cost))
-    publish(thread.pk, thread.user_id, event)
-
-
-def announce_cell(thread: Thread, run_id: UUID, cell: Cell) -> None:
-    """A message that a run has just committed."""
-    publish(
-        thread.pk,
-        thread.user_id,
-        MessagePosted(
-            run=run_id,
-            message=cell.id,
-            source=cell.source,
-            message_type=cell.message_type,
-            content=cell.content,
-            metadata=cell.metadata,
-            created_at=timezone.now(),
-        ),
-    )
+def announce_status(thread: Thread, run_id: UUID, status: str, step: int = 0) -> None:
+    publish(thread.pk, thread.user_id, status_changed(run_id, status, step))
 
 
 def announce_taken(thread: Thread, ids: Sequence[UUID]) -> None:
     """Messages that waited were taken up by the run: they have a new place in the thread."""
-    for message in ThreadMessage.objects.filter(pk__in=ids).order_by("position"):
-        announce_message(message, thread.user_id)
+    taken = ThreadMessage.objects.filter(pk__in=ids).order_by("position")
+    publish(thread.pk, thread.user_id, *map(posted, taken))

@@ -1,9 +1,10 @@
 """The way out: events from whoever works to whoever looks on.
 
-`publish` only puts the event in memory, so it costs a run nothing and cannot fail it. One thread per process sends:
-at once when it is idle; while a send is on its way, pieces of text that follow each other are joined. What is durable
-was committed before, so an outage of Redis loses no truth: threads that may have missed an event get a `reset`, and
-their viewers read the database again.
+`publish` puts the event in memory and, when nobody else is sending, writes it to a socket that never blocks; so it
+costs a run next to nothing and cannot fail it. What takes time is left to one thread per process, the flusher: it
+connects, joins pieces of text that follow each other closely, reads the answers, waits when Redis does not keep up.
+What is durable was committed before, so an outage of Redis loses no truth: threads that may have missed an event get
+a `reset`, and their viewers read the database again.
 """
 
 import logging
@@ -11,10 +12,12 @@ import os
 import threading
 import time
 from collections import deque
+from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Final, NamedTuple
 from uuid import UUID
 
+import hiredis
 import orjson
 import redis
 from django.conf import settings
@@ -24,11 +27,18 @@ from redis.retry import Retry
 from agents.live import wire
 from agents.live.events import Event, Think
 from agents.live.keys import user_channel
+from agents.live.line import Line
 
 logger = logging.getLogger(__name__)
 
 WAITING_EVENTS: Final = 10_000
 BATCH: Final = 500
+
+PAUSE: Final = 0.001
+"""Seconds. Text that comes sooner after the last send waits for this long, and leaves with what comes meanwhile."""
+
+TICK: Final = 0.25
+"""Seconds between two looks at the answers, when nothing else makes the flusher look."""
 
 
 @cache
@@ -46,9 +56,10 @@ def redis_client() -> redis.Redis:
     return redis.Redis(connection_pool=pool)
 
 
-def publish(thread_id: UUID, user_id: int, event: Event) -> None:
-    """Hand an event over for sending. Call it after the commit of what it tells. Never raises, never waits."""
-    _publisher().put(Item(thread_id, user_id, event))
+def publish(thread_id: UUID, user_id: int, *events: Event) -> None:
+    """Hand over events of a thread, which leave together. Call it after the commit of what they tell. Never raises,
+    never waits."""
+    _publisher().put(*(Item(thread_id, user_id, event) for event in events))
 
 
 def notify(user_id: int, kind: str) -> None:
@@ -71,100 +82,164 @@ class Item(NamedTuple):
 
 
 class Publisher:
-    """The queue of a process and the thread that empties it."""
+    """The queue of a process and those who empty it. Whoever holds the lock sends; whoever does not get it need not:
+    the holder looks at the queue again after letting go."""
 
     def __init__(self) -> None:
         self._queue: deque[Item] = deque()
         self._gaps: dict[UUID, None] = {}
-        self._wake = threading.Event()
-        self._idle = threading.Event()
         self._lock = threading.Lock()
-        self._thread: threading.Thread | None = None
+        self._line: Line | None = None
+        self._sent_at = 0.0
+        self._called = threading.Event()
+        self._flusher: threading.Thread | None = None
 
-    def put(self, item: Item) -> None:
-        if len(self._queue) >= WAITING_EVENTS:
-            self._gaps[item.thread_id] = None
-        else:
-            self._queue.append(item)
-        self._idle.clear()
-        self._wake.set()
-        if self._thread is None:
-            self._start()
+    def put(self, *items: Item) -> None:
+        for item in items:
+            if len(self._queue) >= WAITING_EVENTS:
+                self._gaps[item.thread_id] = None
+            else:
+                self._queue.append(item)
+        if items and (self._flows(items[-1]) or not self._send_now()):
+            self._call_flusher()
 
     def flush(self, timeout: float) -> bool:
         until = time.monotonic() + timeout
-        while self._thread is not None and (self._queue or self._gaps or not self._idle.is_set()):
+        while self._flusher is not None and not self._is_done(until):
             if time.monotonic() > until:
                 return False
+            self._call_flusher()
             time.sleep(0.002)
         return True
 
+    def _flows(self, item: Item) -> bool:
+        """Whether this is text that can wait for what comes after it."""
+        close = self._called.is_set() or time.monotonic() - self._sent_at < PAUSE
+        return close and isinstance(item.event, Think)
+
+    def _send_now(self) -> bool:
+        """Send what waits, as far as that needs no waiting. Returns False when the flusher has to go on."""
+        if not self._lock.acquire(blocking=False):
+            return True
+        try:
+            line = self._line
+            went = line is not None and not line.full and self._succeeds(self._send_some, line) and not line.full
+        finally:
+            self._lock.release()
+        return went and not self._queue
+
+    def _send_some(self, line: Line) -> None:
+        if not self._queue:
+            return
+        batch = joined([self._queue.popleft() for _ in range(min(len(self._queue), BATCH))])
+        self._sent_at = time.monotonic()
+        line.send([item.thread_id for item in batch], (wire.packed(*item) for item in batch))
+
+    def _call_flusher(self) -> None:
+        if not self._called.is_set():
+            self._called.set()
+        if self._flusher is None:
+            self._start()
+
     def _start(self) -> None:
         with self._lock:
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="live-flusher", daemon=True)
-                self._thread.start()
+            if self._flusher is None:
+                self._flusher = threading.Thread(target=self._run, name="live-flusher", daemon=True)
+                self._flusher.start()
 
     def _run(self) -> None:
         while True:
-            self._wake.wait()
-            self._wake.clear()
-            while self._queue or self._gaps:
-                self._idle.clear()
-                self._send_some()
-            self._idle.set()
+            if self._called.wait(TICK):
+                time.sleep(PAUSE)
+            self._called.clear()
+            with self._lock:
+                if not self._succeeds(self._tend):
+                    _await_redis()
+            if self._queue or self._gaps:
+                self._called.set()
 
-    def _send_some(self) -> None:
-        batch = joined([self._queue.popleft() for _ in range(min(len(self._queue), BATCH))])
-        gaps = [] if batch else list(self._gaps)
+    def _tend(self) -> None:
+        line = self._line = self._line or _new_line()
+        line.wait() if line.full else line.receive()
+        self._send_some(line)
+        if self._gaps and not self._queue:
+            self._tell_gaps(line)
+
+    def _tell_gaps(self, line: Line) -> None:
+        gaps = [self._gaps.popitem()[0] for _ in range(len(self._gaps))]
+        line.send(gaps, map(wire.gap, gaps))
+
+    def _succeeds[*Args](self, work: Callable[[*Args], None], *args: *Args) -> bool:
         try:
-            wire.send(redis_client(), [wire.command(*item) for item in batch] + [wire.gap(each) for each in gaps])
-        except redis.RedisError as problem:
-            logger.warning("live events wait for Redis: %s", problem)
-            self._lost(batch)
-            self._await_redis()
+            work(*args)
+        except (OSError, redis.RedisError, hiredis.HiredisError) as problem:
+            self._drop_line()
+            if self._gaps:  # else nobody misses it: Redis may have been stopped together with this process
+                logger.warning("live events wait for Redis: %s", problem)
         except Exception:
+            self._drop_line()
             logger.exception("live events were dropped")
-            self._lost(batch)
-            time.sleep(1)
         else:
-            for thread_id in gaps:
-                self._gaps.pop(thread_id, None)
+            return True
+        return False
 
-    def _lost(self, batch: list[Item]) -> None:
-        self._gaps.update(dict.fromkeys(item.thread_id for item in batch))
+    def _drop_line(self) -> None:
+        """Whatever has no answer may be lost, and what still waits would come to a Redis that may have forgotten what
+        was before: a reset of their threads takes the place of both."""
+        self._gaps.update(dict.fromkeys(self._queue.popleft().thread_id for _ in range(len(self._queue))))
+        line, self._line = self._line, None
+        if line is not None:
+            self._gaps.update(dict.fromkeys(line.unanswered))
+            line.close()
 
-    def _await_redis(self) -> None:
-        pause = 0.1
-        while True:
-            time.sleep(pause)
-            try:
-                redis_client().ping()
-            except redis.RedisError:
-                pause = min(pause * 2, 2)
-            else:
-                return
+    def _is_done(self, until: float) -> bool:
+        if not self._lock.acquire(timeout=max(until - time.monotonic(), 0)):
+            return False
+        try:
+            return not (self._queue or self._gaps or (self._line and self._line.unanswered))
+        finally:
+            self._lock.release()
 
 
-def joined(items: list[Item]) -> list[Item]:
+def _new_line() -> Line:
+    client = redis_client()
+    client.script_load(wire.SEND)
+    return Line(client)
+
+
+def _await_redis() -> None:
+    pause = 0.1
+    while True:
+        time.sleep(pause)
+        try:
+            redis_client().ping()
+        except redis.RedisError:
+            pause = min(pause * 2, 2)
+        else:
+            return
+
+
+def joined(items: Iterable[Item]) -> list[Item]:
     """Join each piece of text with the one before it in its thread, when both belong to the same run."""
-    result: list[Item] = []
-    last: dict[UUID, int] = {}
+    groups: list[list[Item]] = []
+    last: dict[UUID, list[Item]] = {}
     for item in items:
-        place = last.get(item.thread_id)
-        both = None if place is None else _joined(result[place].event, item.event)
-        if place is not None and both is not None:
-            result[place] = item._replace(event=both)
+        group = last.get(item.thread_id)
+        if group is not None and _goes_on(group[0].event, item.event):
+            group.append(item)
         else:
-            last[item.thread_id] = len(result)
-            result.append(item)
-    return result
+            last[item.thread_id] = group = [item]
+            groups.append(group)
+    return [group[0] if len(group) == 1 else _whole(group) for group in groups]
 
 
-def _joined(before: Event, event: Event) -> Think | None:
-    if isinstance(before, Think) and isinstance(event, Think) and before.run == event.run:
-        return Think(run=before.run, text=before.text + event.text)
-    return None
+def _goes_on(before: Event, event: Event) -> bool:
+    return isinstance(before, Think) and isinstance(event, Think) and before.run == event.run
+
+
+def _whole(pieces: list[Item]) -> Item:
+    text = "".join(piece.event.text for piece in pieces if isinstance(piece.event, Think))
+    return pieces[0]._replace(event=pieces[0].event.model_copy(update={"text": text}))
 
 
 @cache

@@ -9,6 +9,8 @@ import orjson
 from agents.live import wire
 from agents.live.events import Event, RunChanged, Think
 from agents.live.hub import Arrival, Feed
+from agents.live.keys import stream_key
+from agents.live.line import Line
 from agents.live.stream import flush, publish, redis_client
 from memory.ids import new_id
 
@@ -26,7 +28,11 @@ def tokens(first: int, last: int) -> str:
 
 def say(thread: UUID, *texts: str, run: UUID = RUN, user: int = USER) -> None:
     """Send pieces of text, each as an event of its own: `publish` would join what comes in quick succession."""
-    wire.send(redis_client(), [wire.command(thread, user, Think(run=run, text=text)) for text in texts])
+    redis_client().script_load(wire.SEND)
+    line = Line(redis_client())
+    line.send([thread] * len(texts), [wire.packed(thread, user, Think(run=run, text=text)) for text in texts])
+    line.wait()
+    line.close()
 
 
 def finish(thread: UUID, run: UUID = RUN, status: str = "succeeded", user: int = USER) -> None:
@@ -36,6 +42,12 @@ def finish(thread: UUID, run: UUID = RUN, status: str = "succeeded", user: int =
 def tell(thread: UUID, event: Event, user: int = USER) -> None:
     publish(thread, user, event)
     assert flush(5)
+
+
+def payloads(thread: UUID) -> list[bytes]:
+    """Return what the stream of a thread holds."""
+    entries: Any = redis_client().xrange(stream_key(thread))
+    return [fields[b"d"] for _, fields in entries]
 
 
 async def off_loop(work: Any, *args: Any, **kwargs: Any) -> Any:

@@ -12,11 +12,11 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from agents.live import consumers
-from agents.live.announce import announce_message
+from agents.live.announce import posted
 from agents.live.events import ToolStart
 from agents.live.keys import order, stream_key
 from agents.live.snapshot import tip
-from agents.live.stream import flush, notify, redis_client
+from agents.live.stream import flush, notify, publish, redis_client
 from config.asgi import application
 from goals.models import Goal
 from memory.models import AgentRun, RunStatus, Source, ThreadMessage
@@ -116,7 +116,7 @@ def answer(run: AgentRun, text: str, user: User) -> ThreadMessage:
     """Commit and announce the run's answer and its end."""
     message: ThreadMessage = ThreadMessageFactory(thread=run.thread, run=run, source=Source.AGENT, content=text)
     AgentRun.objects.filter(pk=run.pk).update(status=RunStatus.SUCCEEDED)
-    announce_message(message, user.pk)
+    publish(message.thread_id, user.pk, posted(message))
     assert flush(5)
     finish(run.thread_id, run=run.pk, user=user.pk)
     return message

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -12,13 +13,15 @@ import orjson
 import pytest
 import redis
 
-from agents.live import stream, wire
+from agents.live import stream
 from agents.live.events import EVENT, MessagePosted, RunChanged, Think, ToolStart
 from agents.live.keys import RESET, kind_of, order, stream_key, user_channel
+from agents.live.line import Line
 from agents.live.snapshot import place, tip
 from agents.live.stream import Item, Publisher, flush, joined, publish, redis_client
 from memory.ids import new_id
-from tests.agents.live.looks import RUN, USER, finish, say, tell
+from tests.agents.live.looks import RUN, USER, finish, payloads, say, tell, token, tokens
+from tests.processes import wait_until
 
 
 @pytest.fixture
@@ -26,9 +29,8 @@ def thread() -> UUID:
     return new_id()
 
 
-def payloads(thread: UUID) -> list[bytes]:
-    entries: Any = redis_client().xrange(stream_key(thread))
-    return [fields[b"d"] for _, fields in entries]
+def change(thread: UUID, number: int) -> Item:
+    return Item(thread, USER, RunChanged(run=RUN, status="running", iterations=number, cost=None))
 
 
 def posted(source: str) -> MessagePosted:
@@ -132,14 +134,67 @@ class Outage:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.down = True
-        real_send, real_ping = wire.send, redis.Redis.ping
-        monkeypatch.setattr(wire, "send", lambda *args: self._try(real_send, *args))
+        real_line, real_ping = Line, redis.Redis.ping
+        monkeypatch.setattr(stream, "Line", lambda *args: self._try(real_line, *args))
         monkeypatch.setattr(redis.Redis, "ping", lambda *args, **kwargs: self._try(real_ping, *args, **kwargs))
 
     def _try(self, work, *args, **kwargs):  # type: ignore[no-untyped-def]
         if self.down:
             raise redis.ConnectionError("away")
         return work(*args, **kwargs)
+
+
+def test_what_others_leave_to_a_thread_that_sends_is_seen_to(thread: UUID, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The event comes at the worst moment: the sender has looked at the queue and has not yet let go of the lock."""
+    monkeypatch.setattr(stream, "TICK", 600)
+    publisher = Publisher()
+    publisher.put(change(thread, 1))
+    assert publisher.flush(5)
+
+    class Lock:
+        real, late = publisher._lock, [change(thread, 3)]
+
+        def acquire(self, *args: Any, **kwargs: Any) -> bool:
+            return self.real.acquire(*args, **kwargs)
+
+        def release(self) -> None:
+            publisher.put(*self.late)
+            self.late.clear()
+            self.real.release()
+
+        __enter__ = acquire
+
+        def __exit__(self, *_: object) -> None:
+            self.real.release()
+
+    monkeypatch.setattr(publisher, "_lock", Lock())
+    publisher.put(change(thread, 2))
+    wait_until(lambda: len(payloads(thread)) == 3)
+
+
+def test_fifty_threads_publish_and_each_is_kept_in_order(thread: UUID) -> None:
+    threads, writers = [new_id() for _ in range(50)], [new_id() for _ in range(50)]
+
+    def write(own: UUID, writer: UUID) -> None:
+        for number in range(15):
+            for piece in range(10):
+                publish(own, USER, Think(run=writer, text=token(number * 10 + piece)))
+            publish(thread, USER, RunChanged(run=writer, status="running", iterations=number, cost=None))
+
+    with ThreadPoolExecutor(50) as pool:
+        list(pool.map(write, threads, writers))
+    assert flush(20)
+    for own in threads:
+        assert "".join(orjson.loads(payload)["text"] for payload in payloads(own)) == tokens(0, 149)
+    shared = [orjson.loads(payload) for payload in payloads(thread)]
+    for writer in writers:
+        assert [each["iterations"] for each in shared if each["run"] == str(writer)] == list(range(15))
+
+
+def test_a_number_beyond_64_bits_is_published_too(thread: UUID) -> None:
+    event = ToolStart(run=RUN, message=new_id(), action=new_id(), tool="t", arguments={"n": 2**70})
+    tell(thread, event)
+    assert EVENT.validate_json(payloads(thread)[0]) == event
 
 
 def test_an_outage_neither_fails_nor_delays_the_producer_and_viewers_are_told(
@@ -166,7 +221,7 @@ def test_what_does_not_fit_into_memory_is_dropped_and_said(thread: UUID, monkeyp
     publisher = Publisher()
     outage = Outage(monkeypatch)
     for number in range(500):
-        publisher.put(Item(thread, USER, RunChanged(run=RUN, status="running", iterations=number, cost=None)))
+        publisher.put(change(thread, number))
     outage.down = False
     assert publisher.flush(5)
     kept = payloads(thread)
@@ -175,12 +230,12 @@ def test_what_does_not_fit_into_memory_is_dropped_and_said(thread: UUID, monkeyp
 
 
 def test_a_server_that_forgot_the_script_is_taught_again(thread: UUID) -> None:
-    say(thread, "a")
+    finish(thread)
     redis_client().script_flush()
-    say(thread, "b")
-    partial = place(thread).partial
-    assert partial is not None
-    assert partial.text == "ab"
+    finish(thread, status="lost")
+    assert payloads(thread)[-1] == RESET
+    finish(thread, status="seen")
+    assert b"seen" in payloads(thread)[-1]
 
 
 def test_without_redis_a_page_still_gets_a_place(thread: UUID, monkeypatch: pytest.MonkeyPatch) -> None:
