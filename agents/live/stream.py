@@ -35,7 +35,10 @@ WAITING_EVENTS: Final = 10_000
 BATCH: Final = 500
 
 PAUSE: Final = 0.001
-"""Seconds. Text that comes sooner after the last send waits for this long, and leaves with what comes meanwhile."""
+"""Seconds. Text that follows text of its thread sooner waits for this long, and leaves with what comes meanwhile."""
+
+LOOKS: Final = 2
+"""How often a thread that publishes sends what has come, others' events too, before it leaves them to the flusher."""
 
 TICK: Final = 0.25
 """Seconds between two looks at the answers, when nothing else makes the flusher look."""
@@ -90,6 +93,7 @@ class Publisher:
         self._gaps: dict[UUID, None] = {}
         self._lock = threading.Lock()
         self._line: Line | None = None
+        self._sent: set[UUID] = set()
         self._sent_at = 0.0
         self._called = threading.Event()
         self._flusher: threading.Thread | None = None
@@ -113,26 +117,30 @@ class Publisher:
         return True
 
     def _flows(self, item: Item) -> bool:
-        """Whether this is text that can wait for what comes after it."""
-        close = self._called.is_set() or time.monotonic() - self._sent_at < PAUSE
-        return close and isinstance(item.event, Think)
+        """Whether this is text of a burst: it can wait for what comes after it."""
+        if not isinstance(item.event, Think) or item.thread_id not in self._sent:
+            return False
+        return self._called.is_set() or time.monotonic() - self._sent_at < PAUSE
 
     def _send_now(self) -> bool:
         """Send what waits, as far as that needs no waiting. Returns False when the flusher has to go on."""
-        if not self._lock.acquire(blocking=False):
-            return True
-        try:
-            line = self._line
-            went = line is not None and not line.full and self._succeeds(self._send_some, line) and not line.full
-        finally:
-            self._lock.release()
-        return went and not self._queue
+        for _ in range(LOOKS):
+            if not (self._queue and self._lock.acquire(blocking=False)):
+                return True
+            try:
+                line = self._line
+                went = line is not None and not line.full and self._succeeds(self._send_some, line) and not line.full
+            finally:
+                self._lock.release()
+            if not went:
+                return False
+        return not self._queue
 
     def _send_some(self, line: Line) -> None:
         if not self._queue:
             return
         batch = joined([self._queue.popleft() for _ in range(min(len(self._queue), BATCH))])
-        self._sent_at = time.monotonic()
+        self._sent, self._sent_at = {item.thread_id for item in batch}, time.monotonic()
         line.send([item.thread_id for item in batch], (wire.packed(*item) for item in batch))
 
     def _call_flusher(self) -> None:

@@ -119,11 +119,9 @@ def test_a_refusal_that_is_found_late_makes_viewers_start_over(valkey: Valkey, t
 def test_a_redis_that_stands_still_delays_nobody_and_loses_nothing(valkey: Valkey, threads: list[UUID]) -> None:
     assert flush(5)
     valkey.freeze()
-    began = time.monotonic()
     for number in range(2, 1002):
         publish(threads[0], USER, Think(run=RUN, text=f"{number} " * 100))
     publish(threads[0], USER, change(1002))
-    assert time.monotonic() - began < 2
     assert not flush(0.5)
     valkey.thaw()
     assert flush(10)
