@@ -12,9 +12,9 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import cache
-from typing import Final, NamedTuple
+from typing import Final
 from uuid import UUID
 
 import hiredis
@@ -26,6 +26,7 @@ from redis.retry import Retry
 
 from agents.live import wire
 from agents.live.events import Event, Think
+from agents.live.items import Item, joined
 from agents.live.keys import user_channel
 from agents.live.line import Line
 
@@ -76,12 +77,6 @@ def notify(user_id: int, kind: str) -> None:
 def flush(timeout: float) -> bool:
     """Wait until everything published so far has been sent. Returns False when `timeout` (seconds) was not enough."""
     return _publisher().flush(timeout)
-
-
-class Item(NamedTuple):
-    thread_id: UUID
-    user_id: int
-    event: Event
 
 
 class Publisher:
@@ -225,29 +220,6 @@ def _await_redis() -> None:
             pause = min(pause * 2, 2)
         else:
             return
-
-
-def joined(items: Iterable[Item]) -> list[Item]:
-    """Join each piece of text with the one before it in its thread, when both belong to the same run."""
-    groups: list[list[Item]] = []
-    last: dict[UUID, list[Item]] = {}
-    for item in items:
-        group = last.get(item.thread_id)
-        if group is not None and _goes_on(group[0].event, item.event):
-            group.append(item)
-        else:
-            last[item.thread_id] = group = [item]
-            groups.append(group)
-    return [group[0] if len(group) == 1 else _whole(group) for group in groups]
-
-
-def _goes_on(before: Event, event: Event) -> bool:
-    return isinstance(before, Think) and isinstance(event, Think) and before.run == event.run
-
-
-def _whole(pieces: list[Item]) -> Item:
-    text = "".join(piece.event.text for piece in pieces if isinstance(piece.event, Think))
-    return pieces[0]._replace(event=pieces[0].event.model_copy(update={"text": text}))
 
 
 @cache

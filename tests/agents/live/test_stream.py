@@ -15,10 +15,11 @@ import redis
 
 from agents.live import stream
 from agents.live.events import EVENT, MessagePosted, RunChanged, Think, ToolStart
+from agents.live.items import Item, joined
 from agents.live.keys import RESET, kind_of, order, stream_key, user_channel
 from agents.live.line import Line
 from agents.live.snapshot import place, tip
-from agents.live.stream import Item, Publisher, flush, joined, publish, redis_client
+from agents.live.stream import Publisher, flush, publish, redis_client
 from memory.ids import new_id
 from tests.agents.live.looks import RUN, USER, finish, payloads, say, tell, token, tokens
 from tests.processes import wait_until
