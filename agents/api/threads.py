@@ -1,15 +1,11 @@
 """What every conversation has: messages, and events as they happen."""
 
 from abc import abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from asgiref.sync import sync_to_async
-from django.db import close_old_connections
-from django.http import HttpRequest, HttpResponseBase
-from django.views.decorators.csrf import csrf_exempt
+from django.http.response import HttpResponseBase
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework.exceptions import ValidationError
@@ -99,22 +95,7 @@ class Admitted:
 
 
 class Events(ThreadView):
-    """A stream that stays open. The sync part decides who may read; the rest is async and holds no thread."""
-
-    @classmethod
-    def as_view(cls, **initkwargs: Any) -> Any:
-        checked = _given_back(super().as_view(**initkwargs))
-
-        @csrf_exempt
-        async def view(request: HttpRequest, **kwargs: Any) -> HttpResponseBase:
-            answer: Response = await sync_to_async(checked)(request, **kwargs)
-            if answer.status_code != 200:
-                return answer
-            admitted: Admitted = answer.data
-            return await event_stream(request, admitted.thread_id, _cursor(request), admitted.still)
-
-        view.cls, view.initkwargs = cls, initkwargs  # type: ignore[attr-defined]
-        return view
+    """A stream that stays open. Who may read is decided here; what is streamed is async and holds no thread."""
 
     @extend_schema(
         summary="Follow a conversation as it happens (server-sent events)",
@@ -131,9 +112,10 @@ class Events(ThreadView):
             404: OpenApiResponse(ErrorShape),
         },
     )
-    def get(self, request: Request, **kwargs: Any) -> Response:
+    def get(self, request: Request, **kwargs: Any) -> HttpResponseBase:
         assert isinstance(request.auth, DeviceToken)
-        return Response(Admitted(self.thread().pk, request.auth.pk))
+        admitted = Admitted(self.thread().pk, request.auth.pk)
+        return event_stream(admitted.thread_id, _cursor(request), admitted.still)
 
 
 class AssistantThread(ThreadView):
@@ -151,18 +133,6 @@ class AssistantEvents(AssistantThread, Events):
     pass
 
 
-def _given_back(view: Callable[..., Any]) -> Callable[..., Any]:
-    """A stream may be open for hours; the database connection that checked it must not wait for its end."""
-
-    def call(request: HttpRequest, **kwargs: Any) -> Any:
-        try:
-            return view(request, **kwargs)
-        finally:
-            close_old_connections()
-
-    return call
-
-
 def _run_of(accepted: Accepted) -> AgentRun | None:
     """A run that was queued with the message is known without asking: both are rows of one statement."""
     if accepted.run_id is None:
@@ -172,8 +142,8 @@ def _run_of(accepted: Accepted) -> AgentRun | None:
     return AgentRun.objects.filter(pk=accepted.run_id).first()
 
 
-def _cursor(request: HttpRequest) -> str | None:
-    return request.headers.get("Last-Event-ID") or request.GET.get("last_event_id")
+def _cursor(request: Request) -> str | None:
+    return request.headers.get("Last-Event-ID") or request.query_params.get("last_event_id")
 
 
 def _position(messages: MessageQuerySet, after: str) -> int:

@@ -138,8 +138,7 @@ def _hello(text: str) -> str | None:
 
 async def _notes(feed: Feed) -> set[str]:
     """Return the kinds of notes that came, at the latest after a minute."""
-    first = await feed.get(SESSION_SECONDS)
-    arrived = [first, *feed.waiting()] if first else []
+    arrived = await feed.arrivals(SESSION_SECONDS)
     return {str(orjson.loads(each.payload).get("type")) for each in arrived}
 
 

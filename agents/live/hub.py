@@ -9,6 +9,7 @@ every viewer after a lost connection. A viewer who is too slow is closed and com
 import asyncio
 import contextlib
 import logging
+from collections import deque
 from collections.abc import AsyncIterator
 from typing import Any, Final, NamedTuple
 from uuid import UUID
@@ -50,45 +51,32 @@ class Feed:
         self.thread_id = thread_id
         self.cursor = cursor
         self.resumed = False
-        self._queue: asyncio.Queue[Arrival] = asyncio.Queue()
+        self.ready = asyncio.Event()
+        self._queue: deque[Arrival] = deque()
         self._limit = WAITING
         self._reset_waits = False
         self._held: list[Arrival] | None = None
-        self._closed = asyncio.Event()
-        self.ready = asyncio.Event()
+        self._is_closed = False
+        self._reader: asyncio.Future[None] | None = None
 
-    async def get(self, within: float | None = None) -> Arrival | None:
-        """Return the next event, or None after `within` seconds without one.
-
-        Raises:
-            Closed: see there.
-        """
-        if self._closed.is_set():
-            raise Closed
-        try:
-            async with asyncio.timeout(within):
-                arrival = await self._queue.get()
-        except TimeoutError:
-            return None
-        if self._closed.is_set():
-            raise Closed
-        self._reset_waits = self._reset_waits and not arrival.is_reset
-        return arrival
-
-    async def next(self) -> Arrival:
-        """Return the next event, however long it takes.
+    async def arrivals(self, within: float | None = None) -> list[Arrival]:
+        """Return what has arrived, as soon as there is anything; nothing after `within` seconds. Only one may wait.
 
         Raises:
             Closed: see there.
         """
-        arrival = await self.get()
-        assert arrival is not None
-        return arrival
+        if not self._queue and not self._is_closed:
+            await self._wait(within)
+        if self._is_closed:
+            raise Closed
+        return self.waiting()
 
     def waiting(self) -> list[Arrival]:
         """Return what has arrived already, without waiting."""
         self._reset_waits = False
-        return [self._queue.get_nowait() for _ in range(self._queue.qsize())]
+        arrived = list(self._queue)
+        self._queue.clear()
+        return arrived
 
     def skip_to(self, cursor: str) -> None:
         """Forget everything up to `cursor`: a snapshot holds it."""
@@ -129,14 +117,31 @@ class Feed:
         if arrival.id:
             self.cursor = arrival.id
         self._reset_waits = self._reset_waits or arrival.is_reset
-        self._queue.put_nowait(arrival)
-        if self._queue.qsize() > self._limit:
+        self._queue.append(arrival)
+        if len(self._queue) > self._limit:
             self._close()
+        self._wake()
 
     def _close(self) -> None:
-        self._closed.set()
-        self.waiting()
-        self._queue.put_nowait(Arrival("", RESET))
+        self._is_closed = True
+        self._queue.clear()
+        self._wake()
+
+    async def _wait(self, within: float | None) -> None:
+        """Cheaper than `asyncio.timeout`, which works by cancelling: this is done for every event of every viewer."""
+        loop = asyncio.get_running_loop()
+        self._reader = loop.create_future()
+        alarm = None if within is None else loop.call_later(within, self._wake)
+        try:
+            await self._reader
+        finally:
+            self._reader = None
+            if alarm is not None:
+                alarm.cancel()
+
+    def _wake(self) -> None:
+        if self._reader is not None and not self._reader.done():
+            self._reader.set_result(None)
 
 
 class Hub:

@@ -1,15 +1,14 @@
 """The event stream of a thread for devices: server-sent events over HTTP, resumable by Last-Event-ID."""
 
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Callable
 from typing import Final
 from uuid import UUID
 
 import orjson
-from django.http import HttpRequest, StreamingHttpResponse
+from django.http import StreamingHttpResponse
 
-from agents.live.hub import Closed, Feed, hub
+from agents.live.hub import Arrival, Closed, Feed, hub
 from agents.live.keys import kind_of
 from agents.live.offload import offload
 from agents.live.snapshot import snapshot
@@ -22,63 +21,61 @@ HEARTBEAT: Final = b": still here\n\n"
 type Allowed = Callable[[], bool]
 
 
-async def event_stream(
-    request: HttpRequest, thread_id: UUID, last_event_id: str | None, allowed: Allowed | None = None
-) -> StreamingHttpResponse:
+def event_stream(thread_id: UUID, last_event_id: str | None, allowed: Allowed | None = None) -> StreamingHttpResponse:
     """Answer with the thread's events. The caller has checked that the user may see the thread.
 
     The first frame is `hello` with an id. When `last_event_id` is missing or too old, `reset` follows with
-    {messages, run, partial}; from then on each event comes as it was published, with its id.
+    {messages, run, partial}; from then on each event comes as it was published, with its id. Frames that are ready at
+    the same moment leave together.
 
     Args:
         allowed: asked each minute, in a thread of its own; the stream ends once it says no.
     """
-    frames = _paced(_frames(thread_id, last_event_id or "", allowed))
-    response = StreamingHttpResponse(frames, content_type="text/event-stream; charset=utf-8")
+    chunks = _chunks(thread_id, last_event_id or "", allowed)
+    response = StreamingHttpResponse(chunks, content_type="text/event-stream; charset=utf-8")
     response["Cache-Control"] = "no-cache"
     response["X-Accel-Buffering"] = "no"
     response["Content-Encoding"] = "identity"  # compression would hold the events back
     return response
 
 
-async def _paced(frames: AsyncGenerator[bytes]) -> AsyncIterator[bytes]:
-    """End the stream of a client that takes more than ten seconds for a frame: it comes back with its last id."""
-    async with aclosing(frames):
-        async for frame in frames:
+async def _chunks(thread_id: UUID, after: str, allowed: Allowed | None) -> AsyncGenerator[bytes]:
+    """End with a client that takes more than ten seconds for a chunk, too: it comes back with its last id."""
+    leave = Pass(allowed)
+    async with hub().attach(thread_id, after) as feed:
+        greeted = feed.resumed
+        if greeted:
+            yield _hello(after)
+        while await leave.valid():
+            try:
+                arrived = await feed.arrivals(HEARTBEAT_SECONDS)
+            except Closed:
+                return
+            if any(each.is_reset for each in arrived):
+                chunk = await _anew(feed, thread_id, greeted)
+                greeted = True
+            else:
+                chunk = b"".join(map(_event, arrived)) or HEARTBEAT
             handed_over = time.monotonic()
-            yield frame
+            yield chunk
             if time.monotonic() - handed_over > SLOW_SECONDS:
                 return
 
 
-async def _frames(thread_id: UUID, after: str, allowed: Allowed | None) -> AsyncGenerator[bytes]:
-    leave = Pass(allowed)
-    async with hub().attach(thread_id, after) as feed:
-        if feed.resumed:
-            yield _frame(after, "hello", b"{}")
-        greeted = feed.resumed
-        while await leave.valid():
-            try:
-                arrival = await feed.get(HEARTBEAT_SECONDS)
-            except Closed:
-                return
-            if arrival is None:
-                yield HEARTBEAT
-            elif arrival.is_reset:
-                cursor, state = await _state(feed, thread_id)
-                if not greeted:
-                    yield _frame(cursor, "hello", b"{}")
-                greeted = True
-                yield _frame(cursor, "reset", state)
-            else:
-                yield _frame(arrival.id, kind_of(arrival.payload), arrival.payload)
-
-
-async def _state(feed: Feed, thread_id: UUID) -> tuple[str, bytes]:
+async def _anew(feed: Feed, thread_id: UUID, greeted: bool) -> bytes:
     """Take a snapshot, from which the feed goes on. Without Redis its id is one that no stream has."""
     cursor, state = await offload(snapshot, thread_id)
     feed.skip_to(cursor)
-    return cursor or "0-0", orjson.dumps(state)
+    cursor = cursor or "0-0"
+    return (b"" if greeted else _hello(cursor)) + _frame(cursor, "reset", orjson.dumps(state))
+
+
+def _hello(cursor: str) -> bytes:
+    return _frame(cursor, "hello", b"{}")
+
+
+def _event(arrival: Arrival) -> bytes:
+    return _frame(arrival.id, kind_of(arrival.payload), arrival.payload)
 
 
 def _frame(event_id: str, kind: str, data: bytes) -> bytes:

@@ -54,14 +54,14 @@ class Viewer:
 
     async def _next(self, feed: Feed) -> list[Arrival]:
         """Return what has arrived: at once, but text alone not before it is time to draw it again."""
-        batch = [await feed.next(), *feed.waiting()]
+        batch = await feed.arrivals()
         while all(kind_of(each.payload) == "think" for each in batch):
             pause = self._redraw_at - time.monotonic()
-            more = await feed.get(pause) if pause > 0 else None
-            if more is None:
+            more = await feed.arrivals(pause) if pause > 0 else []
+            if not more:
                 self._redraw_at = time.monotonic() + REDRAW_SECONDS
                 break
-            batch += [more, *feed.waiting()]
+            batch += more
         return batch
 
     async def _take_up_text(self) -> None:

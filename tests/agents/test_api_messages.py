@@ -8,12 +8,11 @@ from uuid import UUID, uuid4
 import pytest
 from channels.db import database_sync_to_async as in_thread
 from django.contrib.auth.models import User
-from django.db import connection, connections
 from django.http import StreamingHttpResponse
 from django.test import AsyncClient, Client
 from pytest_django import DjangoAssertNumQueries
 
-from agents.api.threads import Admitted, _given_back
+from agents.api.threads import Admitted
 from agents.engine import bell
 from agents.live.hub import hub
 from agents.models import DeviceToken
@@ -213,9 +212,3 @@ def test_an_open_stream_learns_that_its_device_was_signed_out(user: User, goal: 
     assert not Admitted(GoalFactory().thread.pk, device.pk).still()
     device.delete()
     assert not admitted.still()
-
-
-def test_an_open_stream_keeps_no_database_connection(api: Client, goal: Goal) -> None:
-    connection.ensure_connection()
-    _given_back(lambda request: None)(cast(Any, None))
-    assert connections["default"].connection is None

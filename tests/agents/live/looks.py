@@ -55,17 +55,17 @@ async def off_loop(work: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 async def read(feed: Feed, count: int, within: float = 5) -> list[Arrival]:
-    """Return the next `count` arrivals; fails when they do not come in time."""
+    """Return the next `count` arrivals, and what came with them; fails when they do not come in time."""
     arrived: list[Arrival] = []
     while len(arrived) < count:
-        arrival = await feed.get(within)
-        assert arrival is not None, f"only {len(arrived)} of {count} events came"
-        arrived.append(arrival)
+        more = await feed.arrivals(within)
+        assert more, f"only {len(arrived)} of {count} events came"
+        arrived += more
     return arrived
 
 
 async def nothing_more(feed: Feed) -> bool:
-    return await feed.get(0.05) is None
+    return await feed.arrivals(0.05) == []
 
 
 def text_of(arrivals: list[Arrival]) -> str:

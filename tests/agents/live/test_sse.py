@@ -1,13 +1,14 @@
 """The event stream of devices, as a client sees it."""
 
 import asyncio
+from collections import deque
 from typing import Any, cast
 
 import orjson
 import pytest
 from channels.db import database_sync_to_async
 from django.http import StreamingHttpResponse
-from django.test import AsyncClient, AsyncRequestFactory, override_settings
+from django.test import AsyncClient, override_settings
 
 from agents.live import sse
 from agents.live.keys import order, stream_key
@@ -27,13 +28,18 @@ class Stream:
 
     def __init__(self, response: StreamingHttpResponse) -> None:
         self._chunks = aiter(response)
+        self._blocks: deque[str] = deque()
         self.last_id = ""
 
     async def frame(self, within: float = 5) -> dict[str, Any]:
         """Return the next frame that is not a heartbeat as {id, event, data}."""
         while True:
-            lines = (await asyncio.wait_for(anext(self._chunks), within)).decode().splitlines()
-            fields = dict(line.split(": ", 1) for line in lines if line and not line.startswith(":"))
+            while not self._blocks:
+                *whole, rest = (await asyncio.wait_for(anext(self._chunks), within)).decode().split("\n\n")
+                assert rest == "", "a chunk ends with a frame"
+                self._blocks.extend(whole)
+            lines = self._blocks.popleft().splitlines()
+            fields = dict(line.split(": ", 1) for line in lines if not line.startswith(":"))
             if fields:
                 self.last_id = fields.get("id", self.last_id)
                 return fields | {"data": orjson.loads(fields["data"])}
@@ -46,7 +52,7 @@ class Stream:
 
 
 async def opened(thread: Thread, last_id: str = "") -> Stream:
-    return Stream(await event_stream(AsyncRequestFactory().get("/"), thread.pk, last_id))
+    return Stream(event_stream(thread.pk, last_id))
 
 
 def text_of(frames: list[dict[str, Any]]) -> str:
@@ -98,6 +104,16 @@ async def test_what_a_run_left_behind_is_not_shown_as_being_written(thread: Thre
     _, reset = await stream.frames(2)
     assert reset["data"]["run"] is None
     assert reset["data"]["partial"] == ""
+    await stream.close()
+
+
+async def test_frames_that_are_ready_together_leave_together(thread: Thread) -> None:
+    stream = await opened(thread, await off_loop(tip, thread.pk))
+    await stream.frame()
+    await off_loop(say, thread.pk, "a", "b", "c")
+    await asyncio.sleep(0.2)
+    chunk = await asyncio.wait_for(anext(stream._chunks), 5)
+    assert chunk.count(b"event: think") == 3
     await stream.close()
 
 
@@ -201,7 +217,7 @@ async def test_REN_04_d_a_burst_to_a_slow_reader_ends_with_the_whole_text(thread
 
 async def test_REN_04_e_silence_is_filled_with_heartbeats(thread: Thread, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sse, "HEARTBEAT_SECONDS", 0.02)
-    response = await event_stream(AsyncRequestFactory().get("/"), thread.pk, await off_loop(tip, thread.pk))
+    response = event_stream(thread.pk, await off_loop(tip, thread.pk))
     chunks = aiter(response)
     assert b"hello" in await anext(chunks)
     for _ in range(3):
@@ -215,11 +231,10 @@ async def test_a_stream_ends_when_the_viewer_may_no_longer_look(
     monkeypatch.setattr(sse, "CHECK_SECONDS", 0)
     monkeypatch.setattr(sse, "HEARTBEAT_SECONDS", 0.02)
     answers = [True, True, False]
-    response = await event_stream(
-        AsyncRequestFactory().get("/"), thread.pk, await off_loop(tip, thread.pk), lambda: answers.pop(0)
-    )
-    frames = [chunk async for chunk in aiter(response)]
-    assert len(frames) == 3
+    response = event_stream(thread.pk, await off_loop(tip, thread.pk), lambda: answers.pop(0))
+    chunks = [chunk async for chunk in aiter(response)]
+    assert len(chunks) == 3
+    assert answers == []
 
 
 async def test_people_cannot_follow_the_goals_of_others(goal: Goal) -> None:
