@@ -98,9 +98,10 @@ def serve_web(listener: int) -> None:
     # Twisted loads pyOpenSSL when it is there, 10 MB that nobody here uses: TLS ends at the proxy.
     sys.modules["OpenSSL"] = None  # type: ignore[assignment]
     import uvloop
-    from twisted.internet import asyncioreactor
 
-    asyncioreactor.install(uvloop.new_event_loop())  # type: ignore[no-untyped-call]
+    from config import reactor
+
+    reactor.install(uvloop.new_event_loop())
     from config.asgi import application
     from config.web_server import serve
 

@@ -1,10 +1,10 @@
-"""Daphne, with a limit to what it reads of a request before anybody has looked at it."""
+"""Daphne, with a limit to what it reads of a request before anybody has looked at it, and without what nobody reads:
+forms (Django parses them), lines of an access log."""
 
 from io import BytesIO
 from typing import Any
 
-from daphne import http_protocol
-from daphne.server import Server
+from daphne import http_protocol, server
 from django.conf import settings
 
 REFUSAL = b"HTTP/1.1 413 Content Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
@@ -14,6 +14,7 @@ class LimitedRequest(http_protocol.WebRequest):
     """Daphne keeps a whole body in memory before it calls the application; a body that is too long is refused at its
     declared length, or where it passes the limit when none is declared."""
 
+    _parsePOSTFormSubmission = False
     received = 0
     refused = False
 
@@ -43,10 +44,16 @@ class LimitedRequest(http_protocol.WebRequest):
         self.channel.loseConnection()
 
 
+class QuietFactory(http_protocol.HTTPFactory):
+    def log(self, request: http_protocol.WebRequest) -> None:
+        """Twisted would put together a line for each request, and Daphne throws it away."""
+
+
 def serve(application: Any, endpoints: list[str]) -> None:
     """Serve until SIGTERM. Must be called after a reactor was chosen."""
     http_protocol.WebRequest = LimitedRequest
-    Server(
+    server.HTTPFactory = QuietFactory
+    server.Server(
         application=application,
         endpoints=endpoints,
         websocket_timeout=-1,
