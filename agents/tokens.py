@@ -5,23 +5,21 @@ import secrets
 from datetime import timedelta
 
 from django.contrib.auth.models import User
-from django.db import connection
 from django.db.models import Q
 from django.db.models.functions import Now
 
 from agents.models import DeviceToken
+from memory.hot import columns, load_joined
 
 PREFIX = "wm_"
 BYTES = 32
 TOUCH_EVERY = timedelta(minutes=1)
 
-# Every request of a device asks this, so it is written out: building the same query by the ORM costs a millisecond.
-_DEVICE = [field.attname for field in DeviceToken._meta.concrete_fields]
-_USER = [field.attname for field in User._meta.concrete_fields]
+# Every request of a device asks this, so it is a prepared statement: the same query by the ORM costs a millisecond.
 _FIND = (
-    f"SELECT {', '.join(f'd.{name}' for name in _DEVICE)}, {', '.join(f'u.{name}' for name in _USER)} "  # noqa: S608
+    f"SELECT {columns(DeviceToken, 'd')}, {columns(User, 'u')} "  # noqa: S608
     f"FROM {DeviceToken._meta.db_table} d JOIN {User._meta.db_table} u ON u.id = d.user_id "
-    "WHERE d.digest = %s AND u.is_active"
+    "WHERE d.digest = %(digest)s AND u.is_active"
 )
 
 
@@ -41,13 +39,12 @@ def find(token: str) -> DeviceToken | None:
     """Return the device of a token with its user loaded: one indexed query. None: unknown, revoked or inactive."""
     if not token.startswith(PREFIX):
         return None
-    with connection.cursor() as cursor:
-        cursor.execute(_FIND, [digest(token)])
-        row = cursor.fetchone()
-    if row is None:
+    found = load_joined(_FIND, {"digest": digest(token)}, DeviceToken, User)
+    if not found:
         return None
-    device = DeviceToken.from_db(connection.alias, _DEVICE, row[: len(_DEVICE)])
-    device.user = User.from_db(connection.alias, _USER, row[len(_DEVICE) :])
+    device, user = found
+    assert isinstance(device, DeviceToken)
+    device.user = user
     return device
 
 

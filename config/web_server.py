@@ -14,9 +14,11 @@ class LimitedRequest(http_protocol.WebRequest):
     """Daphne keeps a whole body in memory before it calls the application; a body that is too long is refused at its
     declared length, or where it passes the limit when none is declared."""
 
-    _parsePOSTFormSubmission = False
     received = 0
     refused = False
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, parsePOSTFormSubmission=False, **kwargs)
 
     def gotLength(self, length: int | None) -> None:
         if (length or 0) > settings.WAYMARK_LARGEST_BODY:

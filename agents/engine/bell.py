@@ -14,8 +14,11 @@ log = structlog.get_logger(__name__)
 
 def ring(run_id: UUID) -> bool:
     """Enqueue a run, after its commit. Never raises; False without Redis: the sweeper then finds the run."""
+    queue = _queue(os.getpid())
     try:
-        _queue(os.getpid()).enqueue("agents.engine.jobs.run", str(run_id), result_ttl=0, description="run")
+        with queue.connection.pipeline() as together:  # one way there and back instead of two
+            queue.enqueue("agents.engine.jobs.run", str(run_id), result_ttl=0, description="run", pipeline=together)
+            together.execute()
     except RedisError as error:
         log.warning("doorbell failed", run=str(run_id), error=str(error))
         return False
