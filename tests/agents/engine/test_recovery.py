@@ -20,7 +20,7 @@ from goals.services import delete_goal
 from memory.models import AgentRun, HistoryEntry, Note, RunStatus, Thread, ThreadMessage
 from memory.pool import execute
 from tests.agents.engine.test_orchestrator import NOTE, assert_quiet, cells, run_of, wait_until, work_in_thread
-from tests.llm_script import DONE, D, Raw, Reply, Request, U
+from tests.llm_script import DONE, D, Raw, Reply, Request, Status, U
 from tests.llm_server import LLMServer
 from tools.builtin.notes import SearchNotes
 from tools.models import AgentAction
@@ -275,10 +275,9 @@ def test_a_cut_off_answer_says_so(goal: Goal, say: Say, llm: LLMServer) -> None:
 
 
 def test_only_the_last_message_can_be_tried_again(goal: Goal, say: Say, llm: LLMServer) -> None:
-    goal.user.model_connections.update(base_url="http://127.0.0.1:9/v1")
+    llm.script([Status(401)])
     say("Hi")
     error = ThreadMessage.objects.get(source="error")
-    goal.user.model_connections.update(base_url=llm.url)
     say("ping")
     with pytest.raises(services.Refused):
         services.retry(error)
