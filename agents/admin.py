@@ -62,18 +62,8 @@ class AgentRunAdmin(ReadOnlyAdmin[AgentRun]):
     actions = ["stop"]
     fields = [
         *("user", "thread", "status", "trigger", "reason", "error", "step", "tokens", "cached_tokens", "price"),
-        *(
-            "fence",
-            "lease_until",
-            "due_at",
-            "recoveries",
-            "retries",
-            "created_at",
-            "started_at",
-            "finished_at",
-            "duration",
-        ),
-        "elsewhere",
+        *("fence", "lease_until", "due_at", "recoveries", "retries", "created_at", "started_at", "finished_at"),
+        *("duration", "elsewhere"),
     ]
 
     @admin.display(ordering="thread__user__email")

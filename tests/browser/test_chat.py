@@ -26,7 +26,8 @@ WIDE = {"width": 1440, "height": 900}
 MAIN_JOB = "Create a note about what I need for a half marathon in May"
 SLOW = 30_000
 
-# What a page shows, without what its scripts keep there: clocks, the pill, marks of htmx, folds that are open.
+# What a page shows, without what its scripts keep there: clocks, the pill, marks of htmx, folds that are open,
+# the order of attributes.
 LOOK = """() => ["bar", "turns", "queue", "panel-body"].flatMap((id) => {
   const part = document.getElementById(id)?.cloneNode(true);
   if (!part) return [];
@@ -36,6 +37,9 @@ LOOK = """() => ["bar", "turns", "queue", "panel-body"].flatMap((id) => {
     for (const name of ["data-htmx-powered", "open", "hidden", "data-stale"]) each.removeAttribute(name);
     if (each.matches(".live")) each.removeAttribute("data-state");
     if (!each.getAttribute("class")) each.removeAttribute("class");
+    const named = [...each.attributes].map(({ name, value }) => [name, value]).sort();
+    for (const [name] of named) each.removeAttribute(name);
+    for (const [name, value] of named) each.setAttribute(name, value);
   }
   return part.innerHTML.replace(/>\\s+/g, ">").replace(/\\s+</g, "<").replace(/\\s+/g, " ").trim().split(/(?=<)/);
 })"""
