@@ -84,7 +84,8 @@ def failure(
     """Build the error: our headline, then the vendor's own words on one line. `retryable` is the rule of `trouble`
     unless given; the rest is as in ProviderError."""
     spoken = clip(scrub(words, key), 400)
-    message = f"{_HEADLINES[trouble]}: {spoken}" if spoken else f"{_HEADLINES[trouble]}."
+    end = "" if spoken.endswith((".", "!", "?", "…")) else "."
+    message = f"{_HEADLINES[trouble]}: {spoken}{end}" if spoken else f"{_HEADLINES[trouble]}."
     retryable = trouble in _RETRYABLE if retryable is None else retryable
     return ProviderError(trouble, message, retryable=retryable, retry_after=retry_after, usage=usage, status=status)
 

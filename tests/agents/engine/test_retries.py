@@ -220,9 +220,9 @@ def test_a_step_that_went_well_makes_up_for_the_tries_before_it(
     goal: Goal, say: Say, llm: LLMServer, rung: list[UUID], settings: Settings
 ) -> None:
     settings.WAYMARK_RETRY_HELD_TRIES = 0
-    llm.script([OVERLOADED, OVERLOADED, Reply(calls=[NOTE]), OVERLOADED, Reply(text="ok")])
+    llm.script([*[OVERLOADED] * 2, Reply(calls=[NOTE]), *[OVERLOADED] * 2, Reply(text="ok")])
     say("Hi")
-    for _ in range(3):
+    for _ in range(4):
         let_it_come_due()
         sweeper.sweep()
         work_on(rung)
