@@ -62,8 +62,8 @@ class AgentRunAdmin(ReadOnlyAdmin[AgentRun]):
     actions = ["stop"]
     fields = [
         *("user", "thread", "status", "trigger", "reason", "error", "step", "tokens", "cached_tokens", "price"),
-        *("fence", "lease_until", "due_at", "recoveries", "created_at", "started_at", "finished_at", "duration"),
-        "elsewhere",
+        *("fence", "lease_until", "due_at", "recoveries", "retries", "created_at", "started_at", "finished_at"),
+        *("duration", "elsewhere"),
     ]
 
     @admin.display(ordering="thread__user__email")
@@ -118,7 +118,7 @@ class UserAgentAdmin(ReadOnlyAdmin[UserAgent]):
 
 @admin.register(AgentTask)
 class AgentTaskAdmin(ReadOnlyAdmin[AgentTask]):
-    list_display = ["title", "user", "status", "created_at"]
+    list_display = ["title", "user", "status", "paused_at", "resume_at", "created_at"]
     list_filter = ["status"]
     list_select_related = ["user"]
     search_fields = ["title", "user__email"]

@@ -40,6 +40,8 @@ class Agentable(models.Model):
     prompt: ClassVar[str] = ""
     audience: ClassVar[Audience] = Audience.CONVERSATION
     knows_notes: ClassVar[bool] = True
+    reschedules: ClassVar[bool] = True
+    """Whether a run waits by itself for a model that fails for minutes; else it ends, and the agent pauses."""
 
     class Meta:
         abstract = True
@@ -71,8 +73,12 @@ class Agentable(models.Model):
         """The thread that is told when a run of this agent settles."""
         return None
 
-    def settled(self, status: RunStatus, report: str) -> None:
-        """Called in the transaction that ends a run of an agent that reports to another."""
+    def settled(self, status: RunStatus, report: str, resume_after: float | None = None) -> None:
+        """Called in the transaction that ends a run of an agent that reports to another.
+
+        Args:
+            resume_after: seconds after which it makes sense to go on; None when nothing is known to pass by itself.
+        """
 
 
 def agentable_of(thread: Thread) -> Agentable:

@@ -1,6 +1,7 @@
 """Who works: the assistant, its tasks, the models they think with and the devices that talk to them."""
 
 import dataclasses
+from datetime import timedelta
 
 from django.conf import settings
 from django.db import models
@@ -81,10 +82,13 @@ class AgentTask(Agentable):
     instructions = models.TextField()
     status = models.CharField(max_length=20, choices=TaskStatus, default=TaskStatus.ACTIVE)
     result = models.TextField(blank=True, default="")
+    paused_at = models.DateTimeField(null=True, blank=True)
+    resume_at = models.DateTimeField(null=True, blank=True, help_text="Null: nothing is known to pass by itself")
 
     prompt = "task"
     audience = Audience.TASK
     knows_notes = False
+    reschedules = False
 
     objects = OwnedQuerySet["AgentTask"].as_manager()
 
@@ -103,11 +107,15 @@ class AgentTask(Agentable):
     def reports_to(self) -> Thread | None:
         return self.parent
 
-    def settled(self, status: RunStatus, report: str) -> None:
+    def settled(self, status: RunStatus, report: str, resume_after: float | None = None) -> None:
+        """A task that failed is paused; the times are PostgreSQL's (mission B5, invariant I14)."""
         outcomes = {RunStatus.SUCCEEDED: TaskStatus.COMPLETED, RunStatus.CANCELLED: TaskStatus.CANCELLED}
         self.status = outcomes.get(status, TaskStatus.PAUSED)
         self.result = report
-        self.save(update_fields=["status", "result"])
+        paused = self.status == TaskStatus.PAUSED
+        self.paused_at = Now() if paused else None
+        self.resume_at = Now() + timedelta(seconds=resume_after) if paused and resume_after is not None else None
+        self.save(update_fields=["status", "result", "paused_at", "resume_at"])
 
 
 class CallStatus(models.TextChoices):

@@ -65,7 +65,10 @@ class MessageShape(serializers.Serializer[ThreadMessage]):
     source = serializers.ChoiceField(Source.choices)  # type: ignore[assignment]
     message_type = serializers.ChoiceField(MessageType.choices)
     content = serializers.CharField()
-    metadata = serializers.DictField(help_text="action, task, interim, thinking, retryable, reason")
+    metadata = serializers.DictField(
+        help_text="action, task, interim, thinking, retryable, reason; attempt, of and next_at of an error after which "
+        "the run tries again by itself (a later message with the same id replaces it)"
+    )
     run = serializers.UUIDField(allow_null=True)
     created_at = serializers.DateTimeField()
 

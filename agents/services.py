@@ -103,6 +103,13 @@ def retry(message: ThreadMessage) -> UUID:
     return wake(message.thread, Trigger.RETRY)
 
 
+def retry_now(run: AgentRun) -> None:
+    """End a run's wait for its model (mission B5). One that does not wait, or not any more, is left alone."""
+    if journal.retry_now(run.pk):
+        announce_status(run.thread, run.pk, RunStatus.QUEUED, run.step)
+        bell.ring(run.pk)
+
+
 def wake(thread: Thread, trigger: Trigger) -> UUID:
     """Queue a run without a new message. Returns its id, or the id of the run that is live already."""
     run_id, fresh = journal.wake(thread.pk, new_id(), trigger)

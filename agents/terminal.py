@@ -25,7 +25,7 @@ class Conversation:
     def __init__(self, thread: Thread) -> None:
         self.thread = thread
         self._cursor = ""
-        self._seen: set[UUID] = set()
+        self._seen: set[tuple[UUID, object]] = set()
 
     def say(self, text: str) -> AgentRun:
         """Send a message; return the run that answers it.
@@ -34,10 +34,11 @@ class Conversation:
             Refused: the text is blank or too long.
         """
         self._cursor = tip(self.thread.pk)
-        self._seen = set(ThreadMessage.objects.filter(thread=self.thread).values_list("pk", flat=True))
+        known = ThreadMessage.objects.filter(thread=self.thread)
+        self._seen = {(pk, None) for pk in known.values_list("pk", flat=True)}
         accepted = send_message(self.thread, text)
         assert accepted.run_id is not None
-        self._seen.add(accepted.message.pk)
+        self._seen.add((accepted.message.pk, None))
         return AgentRun.objects.select_related("thread").get(pk=accepted.run_id)
 
     def follow(self, run: AgentRun) -> Iterator[AnyEvent]:
@@ -80,8 +81,10 @@ class Conversation:
             yield changed(run)
 
     def _is_new(self, event: MessagePosted) -> bool:
-        new = event.message not in self._seen
-        self._seen.add(event.message)
+        """Each try of a run that waits for its model is news, under the same id."""
+        key = event.message, event.metadata.get("attempt")
+        new = key not in self._seen
+        self._seen.add(key)
         return new
 
 
@@ -103,6 +106,8 @@ class Screen:
                 self._line(f"  {'✓' if status == 'done' else '✗ ' + status} {tool} {summary}".rstrip())
             case MessagePosted(source="agent", message_type="text", content=content):
                 self._message(content)
+            case MessagePosted(source="error", content=content, metadata={"attempt": attempt, "of": of}):
+                self._line(f"  ! {content} Trying again soon ({attempt} of {of}).")
             case Failed(text=text):
                 self._line(f"  ! {text}")
             case RunChanged(status=status, cost=cost) if status not in LIVE:

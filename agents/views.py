@@ -11,7 +11,7 @@ from agents.live import frames
 from agents.live.details import details
 from agents.live.screen import Screen, changed, earlier
 from agents.pages import conversation, uuid_or_none
-from agents.services import Refused, assistant_of, retry, send_message, stop_run
+from agents.services import Refused, assistant_of, retry, retry_now, send_message, stop_run
 from agents.signed_in import SignedInRequest, signed_in
 from memory.models import AgentRun, Thread, ThreadMessage
 from tools.models import AgentAction
@@ -55,6 +55,14 @@ def thread_turns(request: SignedInRequest, thread_id: UUID) -> HttpResponse:
 def run_stop(request: SignedInRequest, run_id: UUID) -> HttpResponse:
     run = get_object_or_404(AgentRun.objects.for_user(request.user).select_related("thread"), pk=run_id)
     stop_run(run)
+    return _now(request, run.thread)
+
+
+@require_POST
+@signed_in
+def run_retry(request: SignedInRequest, run_id: UUID) -> HttpResponse:
+    run = get_object_or_404(AgentRun.objects.for_user(request.user).select_related("thread"), pk=run_id)
+    retry_now(run)
     return _now(request, run.thread)
 
 

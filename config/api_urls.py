@@ -8,7 +8,7 @@ from agents.api.docs import Docs, Schema
 from agents.api.threads import AssistantEvents, AssistantMessages
 from goals.api.goals import GoalEvents, GoalMessages, Goals, OneGoal
 from goals.api.notes import GoalNotes, OneNote
-from goals.api.runs import OneRun, RunActions, Runs, StopRun
+from goals.api.runs import OneRun, RetryRun, RunActions, Runs, StopRun
 
 app_name = "api"
 
@@ -25,6 +25,7 @@ urlpatterns = declared(
         path("runs", Runs.as_view(), name="runs"),
         path("runs/<id:run_id>", OneRun.as_view(), name="run"),
         path("runs/<id:run_id>/stop", StopRun.as_view(), name="run_stop"),
+        path("runs/<id:run_id>/retry", RetryRun.as_view(), name="run_retry"),
         path("runs/<id:run_id>/actions", RunActions.as_view(), name="run_actions"),
         path("agent/messages", AssistantMessages.as_view(), name="agent_messages"),
         path("agent/events", AssistantEvents.as_view(), name="agent_events"),

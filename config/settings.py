@@ -221,6 +221,17 @@ WAYMARK_TASK_HISTORY_ENTRIES = env.int("WAYMARK_TASK_HISTORY_ENTRIES", default=2
 WAYMARK_MESSAGE_LENGTH = env.int("WAYMARK_MESSAGE_LENGTH", default=100_000)
 WAYMARK_OBSERVATION_LENGTH = env.int("WAYMARK_OBSERVATION_LENGTH", default=20_000)
 
+# A model that fails is asked again (docs/reliability.md "Retries"): first under the lease, then after longer waits,
+# each twice as long as the one before. A vendor that asks for a longer pause than the longest ends the run. Seconds.
+WAYMARK_RETRY_HELD_TRIES = env.int("WAYMARK_RETRY_HELD_TRIES", default=2)
+WAYMARK_RETRY_HELD_SECONDS = env.float("WAYMARK_RETRY_HELD_SECONDS", default=1.5)
+WAYMARK_RETRY_HELD_LONGEST = env.float("WAYMARK_RETRY_HELD_LONGEST", default=10)
+WAYMARK_RETRY_FIRST_SECONDS = env.float("WAYMARK_RETRY_FIRST_SECONDS", default=10)
+WAYMARK_RETRY_LONGEST_SECONDS = env.float("WAYMARK_RETRY_LONGEST_SECONDS", default=900)
+WAYMARK_RETRY_RATE_LIMIT_TRIES = env.int("WAYMARK_RETRY_RATE_LIMIT_TRIES", default=5)
+WAYMARK_RETRY_NETWORK_TRIES = env.int("WAYMARK_RETRY_NETWORK_TRIES", default=3)
+WAYMARK_RETRY_OTHER_TRIES = env.int("WAYMARK_RETRY_OTHER_TRIES", default=2)
+
 # The worker (docs/operations.md). Seconds.
 WAYMARK_LEASE_SECONDS = env.float("WAYMARK_LEASE_SECONDS", default=30)
 WAYMARK_RENEW_SECONDS = env.float("WAYMARK_RENEW_SECONDS", default=5)

@@ -4,15 +4,17 @@ import json
 from typing import Any
 
 from django.conf import settings
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from django.template.loader import render_to_string
 from django.urls import URLPattern, path, reverse
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.views.decorators.http import require_POST
 
-from memory import llm_transcript
+from memory import llm_transcript, quarantine
 from memory.admin_base import ReadOnlyAdmin, record
 from memory.models import AgentRun, HistoryEntry, Note, Thread
 
@@ -51,7 +53,12 @@ class ThreadAdmin(ReadOnlyAdmin[Thread]):
 
     def get_urls(self) -> list[URLPattern]:
         raw = self.admin_site.admin_view(self.history_json)
-        return [path("<uuid:thread_id>/history.json", raw, name="memory_thread_history_json"), *super().get_urls()]
+        release = self.admin_site.admin_view(require_POST(self.release))
+        return [
+            path("<uuid:thread_id>/history.json", raw, name="memory_thread_history_json"),
+            path("<uuid:thread_id>/release/", release, name="memory_thread_release"),
+            *super().get_urls(),
+        ]
 
     def history_json(self, request: HttpRequest, thread_id: Any) -> HttpResponse:
         """The whole history as it is stored, as a download."""
@@ -65,6 +72,16 @@ class ThreadAdmin(ReadOnlyAdmin[Thread]):
         body = json.dumps(list(entries), default=str, indent=1, ensure_ascii=False)
         headers = {"Content-Disposition": f'attachment; filename="history-{thread.pk}.json"'}
         return HttpResponse(body, content_type="application/json", headers=headers)
+
+    def release(self, request: HttpRequest, thread_id: Any) -> HttpResponse:
+        """Let the model see the whole history again."""
+        thread = self.get_object(request, str(thread_id))
+        if thread is None or not request.user.has_perm("memory.change_thread"):
+            raise Http404
+        count = quarantine.release(thread)
+        record(request, [thread], f"Released {count} history entries from quarantine")
+        self.message_user(request, f"{count} entries were released.", messages.SUCCESS)
+        return redirect("admin:memory_thread_change", thread.pk)
 
 
 def _live_run(thread: Thread) -> AgentRun | None:

@@ -31,15 +31,23 @@ class Row:
     run_id: UUID | None
     at: datetime
     parts: tuple[Part, ...]
+    quarantine: str
 
 
 def render(thread: Thread) -> SafeString:
     """Show the last entries of the history; how many came before is said."""
     history = HistoryEntry.objects.filter(thread=thread)
     entries = list(history.order_by("-seq")[:SHOWN])
-    rows = [Row(e.seq, e.role, e.run_id, e.created_at, tuple(map(part, e.blocks))) for e in reversed(entries)]
+    rows = [_row(entry) for entry in reversed(entries)]
     hidden = history.count() - len(entries)
-    return render_to_string("admin/llm_transcript.html", {"rows": rows, "hidden": hidden, "thread": thread})
+    held = history.exclude(quarantine="").count()
+    context = {"rows": rows, "hidden": hidden, "thread": thread, "held": held}
+    return render_to_string("admin/llm_transcript.html", context)
+
+
+def _row(entry: HistoryEntry) -> Row:
+    parts = tuple(map(part, entry.blocks))
+    return Row(entry.seq, entry.role, entry.run_id, entry.created_at, parts, entry.quarantine)
 
 
 def part(block: dict[str, Any]) -> Part:

@@ -1,5 +1,6 @@
 """The schema of `ThreadMessage.metadata`."""
 
+from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
@@ -14,6 +15,8 @@ class MessageMetadata(BaseModel):
     interim: text that the model said beside its tool calls; shown as a quiet step, not as the answer.
     retryable: whether an error message offers to try again.
     reason: why a run was ended, when it did not end by itself.
+    attempt, of: an error after which the run waits for the model and goes on by itself: which try it waits for, and
+        how many there are. next_at: when it goes on.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -26,3 +29,6 @@ class MessageMetadata(BaseModel):
     interim: bool = False
     retryable: bool | None = None
     reason: Literal["", "stopped", "limit", "error"] = ""
+    attempt: int | None = None
+    of: int | None = None
+    next_at: datetime | None = None

@@ -116,6 +116,7 @@ class AgentRun(models.Model):
     lease_until = models.DateTimeField(null=True)
     due_at = models.DateTimeField(null=True)
     recoveries = models.PositiveIntegerField(default=0, db_default=0)
+    retries = models.PositiveIntegerField(default=0, db_default=0, help_text="Longer waits for the model in this step")
     created_at = models.DateTimeField(db_default=Now())
     started_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
@@ -189,7 +190,11 @@ class ThreadMessage(models.Model):
 
 
 class HistoryEntry(models.Model):
-    """One row of llm_history: what the model sees. Append-only; `seq` orders it within its thread."""
+    """One row of llm_history: what the model sees. Append-only; `seq` orders it within its thread.
+
+    `quarantine` is a mark beside the row, never a change of it: a server refused the entry, so the model sees it as
+    plain as the mark says. Without the mark it is seen whole again.
+    """
 
     id = models.BigAutoField(primary_key=True)
     thread = models.ForeignKey(Thread, models.CASCADE, related_name="llm_history", db_index=False)
@@ -197,12 +202,16 @@ class HistoryEntry(models.Model):
     seq = models.PositiveIntegerField()
     role = models.CharField(max_length=10)
     blocks = models.JSONField(help_text="memory.messages.Block, a list")
+    quarantine = models.CharField(
+        max_length=10, blank=True, default="", db_default="", help_text="memory.degrade.Rung; empty: seen as it is"
+    )
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta:
         ordering = ["seq"]
         verbose_name_plural = "history entries"
         constraints = [models.UniqueConstraint(fields=["thread", "seq"], name="one_entry_per_place")]
+        indexes = [models.Index(fields=["thread", "seq"], condition=~Q(quarantine=""), name="entries_in_quarantine")]
 
     def __str__(self) -> str:
         return f"{self.seq} {self.role}"

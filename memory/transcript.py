@@ -7,26 +7,36 @@ only what was added: a step costs the same at entry 5 and at entry 5,000 (docs/p
 import contextlib
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 from uuid import UUID
 
 from memory import pool
-from memory.messages import BLOCKS, Message
-from memory.repair import repaired
+from memory.degrade import Rung, degraded
+from memory.media import within_size
+from memory.messages import BLOCKS, Message, Role, ToolResult
+from memory.repair import is_whole, repaired, unanswered
 
 # What a worker keeps of all conversations. Characters; each is in memory about three times.
 KEPT: Final = 8_000_000
 
+# What was added, and what was put in quarantine meanwhile.
 LOAD = """
-SELECT seq, role, blocks::text FROM memory_historyentry WHERE thread_id = %(thread)s AND seq >= %(first)s ORDER BY seq
+SELECT seq, role, blocks::text, quarantine FROM memory_historyentry
+WHERE thread_id = %(thread)s AND seq >= %(first)s
+UNION ALL
+SELECT seq, role, blocks::text, quarantine FROM memory_historyentry
+WHERE thread_id = %(thread)s AND seq < %(first)s AND quarantine <> ''
+ORDER BY seq
 """
+
+type Recorded = Callable[[UUID, Sequence[str]], Mapping[str, ToolResult]]
 
 
 @dataclass(slots=True)
 class Past:
-    """The beginning of a history that no later row can change: whole turns, grammatical as they are stored.
+    """The beginning of a history that no later row can change: whole turns, seen as they are stored.
 
     memo: what adapters have made of the messages.
     """
@@ -75,31 +85,47 @@ _shelf = Shelf(KEPT)
 
 
 @contextlib.contextmanager
-def opened(thread_id: UUID) -> Iterator[Transcript]:
+def opened(thread_id: UUID, recorded: Recorded) -> Iterator[Transcript]:
     """Read a thread's history for one run, grammatical whatever a crash may have left behind.
 
     Enter after the claim: an entry of the run's former worker may have been committed at the last moment.
+
+    Args:
+        recorded: asked when something is amiss: what is known of the calls with these ids, which have no result.
     """
     past = _shelf.take(thread_id)
+    rows = pool.execute(LOAD, {"thread": thread_id, "first": past.next_seq})
+    if rows and rows[0][0] < past.next_seq:  # in quarantine since
+        past = Past()
+        rows = pool.execute(LOAD, {"thread": thread_id, "first": past.next_seq})
+    _move_turns(rows, past)
     try:
-        yield _read(thread_id, past)
+        yield _transcript(thread_id, past, rows, recorded)
     finally:
         _shelf.give(thread_id, past)
 
 
-def _read(thread_id: UUID, past: Past) -> Transcript:
-    rows = pool.execute(LOAD, {"thread": thread_id, "first": past.next_seq})
-    fresh = [Message(role=role, blocks=BLOCKS.validate_json(blocks)) for _, role, blocks in rows]
-    next_seq = rows[-1][0] + 1 if rows else past.next_seq
-    turn = _last_turn(fresh)
-    if repaired(fresh[:turn]) == fresh[:turn]:
-        past.messages += fresh[:turn]
-        past.size += sum(len(blocks) for _, _, blocks in rows[:turn])
-        past.next_seq = rows[turn][0] if rows[turn:] else next_seq
-        fresh = fresh[turn:]
-    return Transcript(past.messages + repaired(fresh), next_seq, past.memo)
+def message_of(role: Role, blocks: str, quarantine: str) -> Message:
+    """A row (its blocks as JSON) as the model sees it: an entry in quarantine as plain as its mark says."""
+    message = within_size(Message(role=role, blocks=BLOCKS.validate_json(blocks)))
+    return degraded(message, Rung(quarantine)) if quarantine else message
 
 
-def _last_turn(messages: Sequence[Message]) -> int:
-    """Where the last turn begins: with what a user said."""
-    return next((at for at in reversed(range(len(messages))) if messages[at].role == "user"), 0)
+def _move_turns(rows: list[pool.Row], past: Past) -> None:
+    """Move whole turns from the rows to the past, if they are seen as they are stored."""
+    turn = next((at for at in reversed(range(len(rows))) if rows[at][1] == "user"), 0)
+    if any(quarantine for *_, quarantine in rows[:turn]):
+        return
+    messages = [message_of(*row[1:]) for row in rows[:turn]]
+    if is_whole(messages):
+        past.messages += messages
+        past.size += sum(len(blocks) for _, _, blocks, _ in rows[:turn])
+        past.next_seq = rows[turn][0] if rows else past.next_seq
+        del rows[:turn]
+
+
+def _transcript(thread_id: UUID, past: Past, rows: Sequence[pool.Row], recorded: Recorded) -> Transcript:
+    fresh = [message_of(*row[1:]) for row in rows]
+    if not is_whole(fresh):
+        fresh = repaired(fresh, recorded(thread_id, unanswered(fresh)))
+    return Transcript(past.messages + fresh, rows[-1][0] + 1 if rows else past.next_seq, past.memo)

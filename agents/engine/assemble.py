@@ -6,11 +6,13 @@ from functools import cache
 from uuid import UUID
 
 from django.apps import apps
+from django.conf import settings
 from django.utils import timezone
 
 from agents.agentable import Agentable
 from agents.connections import Choice, choose
 from agents.engine.journal import NextCall
+from agents.engine.retries import RetryPolicy
 from agents.models import ModelConnection
 from agents.prompts import render
 from memory import pool
@@ -90,6 +92,20 @@ def summon(run_id: UUID) -> Summons | None:
             tools=tools_for(agentable.audience, agentable.disabled_tools()),
             context=context_for(thread, timezone.now(), time_zone, notes if agentable.knows_notes else None),
         )
+
+
+def retry_policy() -> RetryPolicy:
+    """The figures of this server."""
+    return RetryPolicy(
+        held_tries=settings.WAYMARK_RETRY_HELD_TRIES,
+        held_seconds=settings.WAYMARK_RETRY_HELD_SECONDS,
+        held_longest=settings.WAYMARK_RETRY_HELD_LONGEST,
+        first_seconds=settings.WAYMARK_RETRY_FIRST_SECONDS,
+        rate_limit_tries=settings.WAYMARK_RETRY_RATE_LIMIT_TRIES,
+        network_tries=settings.WAYMARK_RETRY_NETWORK_TRIES,
+        other_tries=settings.WAYMARK_RETRY_OTHER_TRIES,
+        longest_seconds=settings.WAYMARK_RETRY_LONGEST_SECONDS,
+    )
 
 
 def _default(values: Sequence[object]) -> ModelConnection | None:

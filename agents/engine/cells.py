@@ -1,7 +1,7 @@
 """What a run adds to the thread that the user sees."""
 
 from collections.abc import Sequence
-from uuid import UUID
+from uuid import UUID, uuid5
 
 from agents.engine.journal import Cell
 from agents.providers.base import Reply
@@ -41,6 +41,11 @@ def interim_cells(reply: Reply, latency_ms: int) -> list[Cell]:
 
 def said_cells(results: Sequence[Result]) -> list[Cell]:
     return [text_cell(Source.AGENT, result.said) for result in results if result.said is not None]
+
+
+def wait_cell(run_id: UUID, text: str, metadata: MessageMetadata) -> Cell:
+    """The one message of a run about its waits for the model: later tries and the last word replace it."""
+    return Cell(uuid5(run_id, "wait"), Source.ERROR, MessageType.TEXT, text, _kept(metadata))
 
 
 def _kept(metadata: MessageMetadata) -> dict[str, object]:

@@ -11,23 +11,25 @@ import psycopg
 import structlog
 
 from agents.engine import bell, journal
-from agents.engine.assemble import Summons, summon
+from agents.engine.assemble import Summons, retry_policy, summon
 from agents.engine.journal import Settled
 from agents.engine.leases import Held, leases
 from agents.engine.limits import Limiter, LimitReached
 from agents.engine.loop import Acted, CoreLoop, LoopEvent, Replied
 from agents.engine.settle import Ending, Settler, give_up
 from agents.engine.steps import Steps
-from agents.engine.thinking import Thinker
+from agents.engine.thinking import CallFailed, Thinker
 from agents.live.announce import announce_status
 from agents.live.events import Think
 from agents.live.stream import publish
 from agents.providers import pool as provider_pool
-from agents.providers.base import Provider, ProviderError, TextDelta
-from memory import transcript
+from agents.providers.base import Provider, TextDelta
+from memory import quarantine, transcript
+from memory.degrade import Remedy
 from memory.models import RunStatus
 from memory.transcript import Transcript
 from tools.cancel import Cancelled, CancelToken
+from tools.recorded import recorded
 
 log = structlog.get_logger(__name__)
 
@@ -113,7 +115,7 @@ class Orchestrator:
 
     def _run(self, thinker: Thinker, steps: Steps) -> Ending:
         try:
-            with transcript.opened(self.held.lease.thread_id) as history:
+            with transcript.opened(self.held.lease.thread_id, recorded) as history:
                 for event in self._loop(steps, history).run():
                     self._handle(event, steps)
             return Ending.done(steps.last_reply, thinker.settled)
@@ -121,8 +123,9 @@ class Orchestrator:
             return Ending.stopped(steps.finished, thinker.settled)
         except LimitReached as limit:
             return Ending.limited(limit, thinker.settled)
-        except ProviderError as error:
-            return Ending.failed_call(error, thinker.settled)
+        except CallFailed as failed:
+            reschedules = self.summons.agentable.reschedules
+            return Ending.failed_call(self.held.lease.run_id, failed, thinker.settled, reschedules=reschedules)
 
     def _handle(self, event: LoopEvent, steps: Steps) -> None:
         match event:
@@ -150,10 +153,27 @@ class Orchestrator:
 
     def _thinker(self, provider: Provider) -> Thinker:
         summons = self.summons
-        return Thinker(summons.choice, summons.system, summons.specs, self.held.cancel, self._try_again, provider)
+        return Thinker(
+            summons.choice,
+            summons.system,
+            summons.specs,
+            self.held.cancel,
+            on_failure=self._try_again,
+            on_remedy=self._quarantine,
+            provider=provider,
+            policy=retry_policy(),
+            waited=self.held.lease.retries,
+        )
 
     def _try_again(self, failed: Settled) -> None:
         """A model call will be repeated: the text so far is void, for the record and for those who look on."""
         lease = self.held.lease
         journal.call_again(lease, failed, self.summons.next_call)
         announce_status(self.summons.thread, lease.run_id, RunStatus.RUNNING, lease.step)
+
+    def _quarantine(self, remedy: Remedy) -> None:
+        """The model's server took the history only when it was made plainer: it stays so from now on."""
+        lease = self.held.lease
+        places = quarantine.culprits(lease.thread_id, remedy)
+        log.warning("history entries put in quarantine", rung=remedy.rung, places=places)
+        journal.quarantine(lease, places, remedy.rung)

@@ -1,7 +1,7 @@
 """How runs end: the last words, the terminal state, and whoever is to be told."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 from uuid import UUID
 
@@ -9,10 +9,11 @@ from django.db import transaction
 
 from agents.engine import bell, journal
 from agents.engine.assemble import Summons
-from agents.engine.cells import text_cell, thinking_cells
+from agents.engine.cells import text_cell, thinking_cells, wait_cell
 from agents.engine.journal import Cell, Final, Lease, NextCall, Settled
 from agents.engine.limits import LimitReached
-from agents.engine.thinking import NOTHING_CALLED
+from agents.engine.retries import Later, long_pause
+from agents.engine.thinking import NOTHING_CALLED, CallFailed
 from agents.live.announce import announce_status, cell_posted, status_changed
 from agents.live.events import Event, Failed
 from agents.live.stream import publish
@@ -35,7 +36,11 @@ UNFINISHED = {
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """What a run ended as. `report` is what a waiting parent is told."""
+    """What a run ended as; one that waits for its model has not ended, but is let go of.
+
+    report: what a waiting parent is told.
+    again_after: seconds until it makes sense to ask the model again.
+    """
 
     status: RunStatus
     settled: Settled
@@ -44,6 +49,7 @@ class Ending:
     report: str = ""
     messages: Sequence[Message] = ()
     cells: Sequence[Cell] = ()
+    again_after: float | None = None
 
     @classmethod
     def done(cls, reply: Reply | None, settled: Settled) -> Self:
@@ -71,8 +77,29 @@ class Ending:
         return cls(RunStatus.FAILED, settled, limit.reason, limit.message, limit.message, cells=[cell])
 
     @classmethod
-    def failed_call(cls, error: ProviderError, settled: Settled) -> Self:
-        return cls.failed(error.trouble, error.message, settled)
+    def failed_call(cls, run_id: UUID, failed: CallFailed, settled: Settled, *, reschedules: bool) -> Self:
+        """The model did not answer: the run waits, or for those that do not wait by themselves it ends (mission B5)."""
+        error, verdict = failed.error, failed.verdict
+        if isinstance(verdict, Later):
+            return cls.waiting(run_id, error, verdict, settled) if reschedules else cls.paused(error, verdict, settled)
+        if verdict.asked is not None:
+            return cls.failed(error.trouble, f"{error.message} {long_pause(verdict.asked)}", settled)
+        if not verdict.attempts:
+            return cls.failed(error.trouble, error.message, settled)
+        text = f"{error.message} It failed permanently: {verdict.attempts} more tries, each later, did not help."
+        cell = wait_cell(run_id, text, MessageMetadata(reason="error", retryable=False))
+        return cls(RunStatus.FAILED, settled, error.trouble, text, text, cells=[cell])
+
+    @classmethod
+    def waiting(cls, run_id: UUID, error: ProviderError, later: Later, settled: Settled) -> Self:
+        metadata = MessageMetadata(reason="error", retryable=True, attempt=later.attempt, of=later.of)
+        cell = wait_cell(run_id, error.message, metadata)
+        return cls(RunStatus.RETRY_WAIT, settled, error.trouble, cells=[cell], again_after=later.seconds)
+
+    @classmethod
+    def paused(cls, error: ProviderError, later: Later, settled: Settled) -> Self:
+        text = f"{error.message} The task is paused."
+        return replace(cls.failed(error.trouble, text, settled), again_after=later.seconds)
 
     @classmethod
     def crashed(cls) -> Self:
@@ -103,6 +130,9 @@ class Settler:
         Raises:
             LeaseLost: the run is not ours any more; nothing was written.
         """
+        if ending.status is RunStatus.RETRY_WAIT:
+            self._wait(ending)
+            return
         parent = self.summons.agentable.reports_to()
         if parent is None:
             final = self._commit(ending)
@@ -112,6 +142,16 @@ class Settler:
         if final.next_run is not None:
             announce_status(self.summons.thread, final.next_run, RunStatus.QUEUED)
             bell.ring(final.next_run)
+
+    def _wait(self, ending: Ending) -> None:
+        (cell,), thread, run_id = ending.cells, self.summons.thread, self.lease.run_id
+        assert ending.again_after is not None
+        waiting = journal.retry_later(self.lease, ending.settled, ending.again_after, cell)
+        if waiting.metadata is None:
+            bell.ring(run_id)
+            return
+        posted = cell_posted(run_id, replace(cell, metadata=waiting.metadata))
+        publish(thread.pk, thread.user_id, posted, status_changed(run_id, ending.status, self.lease.step))
 
     def _commit(self, ending: Ending, *, inside: bool = False) -> Final:
         return journal.final(
@@ -133,7 +173,7 @@ class Settler:
         run_id = new_id()
         with orm(), transaction.atomic():
             final = self._commit(ending, inside=True)
-            agentable.settled(ending.status, report)
+            agentable.settled(ending.status, report, ending.again_after)
             accepted = journal.accept(
                 parent.pk,
                 new_id(),

@@ -1,14 +1,16 @@
 """The one service that talks to models: `agent_call` for a step of an agent, `call` for a single answer."""
 
+import random
 import time
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 
 import structlog
 
 from agents.connections import Choice
 from agents.engine.journal import Settled
+from agents.engine.retries import Later, Never, Now, RetryPolicy
 from agents.models import CallStatus
 from agents.providers import pool
 from agents.providers.base import (
@@ -21,20 +23,24 @@ from agents.providers.base import (
     Usage,
 )
 from agents.providers.pricing import cost
+from memory.degrade import Remedy, View
+from memory.grammar import Grammar
 from memory.messages import Message, user
 from tools.base import ToolSpec
 from tools.cancel import CancelToken
 
 log = structlog.get_logger(__name__)
 
-# While the lease is held, a failed call is repeated this often, after this pause (docs/reliability.md, tier 1).
-TRIES = 3
-PAUSE_SECONDS = 1.5
-# A vendor that asks for a longer pause than this is not waited for here. Seconds.
-LONGEST_PAUSE = 10.0
-
-
 NOTHING_CALLED = Settled(CallStatus.CANCELLED, Usage(), Decimal(0), 0)
+
+
+class CallFailed(Exception):
+    """A model call failed and is not repeated now; `verdict` says whether it is later."""
+
+    def __init__(self, error: ProviderError, verdict: Later | Never) -> None:
+        super().__init__(error.message)
+        self.error = error
+        self.verdict = verdict
 
 
 @dataclass(slots=True)
@@ -42,6 +48,8 @@ class Thinker:
     """Calls one agent's model, step by step, on one leased connection.
 
     on_failure: told of each failed try that will be repeated, after which the text so far is void.
+    on_remedy: told of what had to be left out of the history before the server took it.
+    waited: how often the run has let go of its lease to wait before this call (tier 2 of the retries).
     settled: what the call that is open came to; `NOTHING_CALLED` when its row is started but nothing was sent yet.
     """
 
@@ -50,33 +58,60 @@ class Thinker:
     tools: Sequence[ToolSpec]
     cancel: CancelToken
     on_failure: Callable[[Settled], None]
+    on_remedy: Callable[[Remedy], None]
     provider: Provider
+    policy: RetryPolicy
+    waited: int = 0
     settled: Settled = NOTHING_CALLED
+    view: View = field(default_factory=View)
+    grammar: Grammar = field(default_factory=Grammar)
 
     def agent_call(self, messages: Sequence[Message]) -> Generator[TextDelta | ThinkingDelta, None, Reply]:
         """Yield the reply's pieces, return the whole. `settled` then says what the call came to.
 
         Raises:
-            ProviderError: the call failed and will not be repeated now.
+            CallFailed: the call failed and will not be repeated now.
             Cancelled: the run was stopped.
         """
-        for tries_left in reversed(range(TRIES)):
+        held = 0
+        while True:
             started = time.monotonic()
             try:
-                return (yield from self._once(messages, started))
+                reply = yield from self._once(messages, started)
             except ProviderError as error:
                 self.settled = self._settle(CallStatus.FAILED, error.usage, started, error.message)
-                pause = PAUSE_SECONDS if error.retry_after is None else error.retry_after
-                if not error.retryable or not tries_left or pause > LONGEST_PAUSE:
-                    raise
+                if error.refuses_content and self.view.degrade(messages):
+                    pause, self.grammar = 0.0, Grammar()
+                else:
+                    pause, held = self._pause(error, held), held + 1
                 log.warning("model call failed, will be repeated", error=error.message, trouble=error.trouble)
                 self.on_failure(self.settled)
                 self.settled = NOTHING_CALLED
                 self.cancel.sleep(pause)
-        raise AssertionError("the last try returns or raises")
+            else:
+                self._succeeded()
+                return reply
+
+    def _pause(self, error: ProviderError, held: int) -> float:
+        """Seconds until the call may be repeated under this lease.
+
+        Raises:
+            CallFailed: it may not.
+        """
+        verdict = self.policy.after(error, held, self.waited, random.random())  # noqa: S311 (no secret)
+        if isinstance(verdict, Now):
+            return verdict.seconds
+        raise CallFailed(error, verdict)
+
+    def _succeeded(self) -> None:
+        self.waited = 0
+        if remedy := self.view.accepted():
+            self.on_remedy(remedy)
 
     def _once(self, messages: Sequence[Message], started: float) -> Generator[TextDelta | ThinkingDelta, None, Reply]:
-        request = ModelRequest(self.choice.model, self.system, messages, self.tools)
+        sent = self.view.of(messages)
+        self.grammar.check(sent)
+        request = ModelRequest(self.choice.model, self.system, sent, self.tools)
         self.settled = self._settle(CallStatus.CANCELLED, Usage(), started)
         for chunk in self.provider.stream(request, self.cancel):
             if isinstance(chunk, Reply):

@@ -30,9 +30,9 @@ CARET: Final = '<span class="caret"></span>'
 
 @dataclass(slots=True)
 class Piece:
-    """A stretch of a turn: steps that follow each other, or one answer, error or closing line."""
+    """A stretch of a turn: steps that follow each other, or one answer, error, wait or closing line."""
 
-    kind: Literal["trail", "say", "error", "ended"]
+    kind: Literal["trail", "say", "error", "wait", "ended"]
     part: Part | None = None
     folded: list[Step] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
@@ -117,7 +117,7 @@ def _add_step(pieces: list[Piece], line: Step) -> None:
 
 def _piece(part: Part) -> Piece:
     if part.message.source == Source.ERROR:
-        return Piece("error", part)
+        return Piece("wait" if part.waits else "error", part)
     if part.metadata.reason:
         return Piece("ended", part, text=part.message.content)
     return Piece("say", part, html=markdown.render(part.message.content))

@@ -62,6 +62,9 @@ def step(part: Part) -> Step:
         verb = _("A helper reported")
         html = markdown.render(message.content)
         return Step(message.pk, "report", "done", "list-todo", verb, metadata.task_title, html=html)
+    if part.tells_of_wait:
+        verb = _("Waited for the model's server")
+        return Step(message.pk, "thought", "quiet", "", verb, html=message.content)
     if metadata.thinking:
         seconds = metadata.seconds
         verb = _("Thought for %(n)d s") % {"n": max(1, round(seconds))} if seconds else _("Thought")

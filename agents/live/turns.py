@@ -37,7 +37,18 @@ class Part:
     @property
     def is_step(self) -> bool:
         """Whether it stands on the trail; the rest are answers and errors."""
-        return self.message.message_type == MessageType.TOOL or self.metadata.interim or self.is_report
+        quiet = self.metadata.interim or self.is_report or (self.tells_of_wait and not self.waits)
+        return self.message.message_type == MessageType.TOOL or quiet
+
+    @property
+    def tells_of_wait(self) -> bool:
+        return self.metadata.attempt is not None
+
+    @property
+    def waits(self) -> bool:
+        """Whether its run waits for the model right now."""
+        run = self.message.run
+        return self.tells_of_wait and run is not None and run.status == RunStatus.RETRY_WAIT
 
     @property
     def is_report(self) -> bool:

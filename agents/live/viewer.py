@@ -122,6 +122,7 @@ def announcement(events: list[dict[str, Any]]) -> str:
 def _states() -> dict[str, str]:
     return {
         "running": _("The agent is at work."),
+        "retry_wait": _("The model's server fails. The agent tries again soon."),
         "succeeded": _("The agent has finished."),
         "cancelled": _("The agent was stopped."),
     }

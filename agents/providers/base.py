@@ -90,6 +90,7 @@ class ProviderError(Exception):
         retryable: whether the same request may succeed later.
         retry_after: seconds the vendor asked to wait, None when it did not.
         usage: what the failed attempt is known to have used.
+        status: the HTTP status it came with, 0 when it came without one.
     """
 
     def __init__(
@@ -100,6 +101,7 @@ class ProviderError(Exception):
         retryable: bool,
         retry_after: float | None = None,
         usage: Usage | None = None,
+        status: int = 0,
     ) -> None:
         super().__init__(message)
         self.trouble = trouble
@@ -107,6 +109,12 @@ class ProviderError(Exception):
         self.retryable = retryable
         self.retry_after = retry_after
         self.usage = usage or Usage()
+        self.status = status
+
+    @property
+    def refuses_content(self) -> bool:
+        """Whether the server would not take what was sent: the same bytes must never go there again (invariant I16)."""
+        return self.trouble is Trouble.REFUSED_REQUEST and self.status in (400, 422)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ import math
 import re
 import time
 from collections.abc import Mapping
+from datetime import UTC
 from email.utils import parsedate_to_datetime
 
 from agents.providers.base import ProviderError, Trouble, Usage
@@ -39,6 +40,8 @@ _STATUS = {
     504: Trouble.TIMEOUT,
     524: Trouble.TIMEOUT,
 }
+# What these say does not pass by waiting, whatever words come with them.
+_FINAL = {400, 401, 402, 403, 404, 413, 422}
 # Tried in order against the vendor's code, type and message; the first that is found decides.
 _WORDS = (
     (Trouble.OUT_OF_CREDIT, r"insufficient_quota|billing_hard_limit|no credit|insufficient (credit|balance)"),
@@ -76,20 +79,22 @@ def failure(
     retryable: bool | None = None,
     retry_after: float | None = None,
     usage: Usage | None = None,
+    status: int = 0,
 ) -> ProviderError:
     """Build the error: our headline, then the vendor's own words on one line. `retryable` is the rule of `trouble`
     unless given; the rest is as in ProviderError."""
     spoken = clip(scrub(words, key), 400)
-    message = f"{_HEADLINES[trouble]}: {spoken}" if spoken else f"{_HEADLINES[trouble]}."
+    end = "" if spoken.endswith((".", "!", "?", "…")) else "."
+    message = f"{_HEADLINES[trouble]}: {spoken}{end}" if spoken else f"{_HEADLINES[trouble]}."
     retryable = trouble in _RETRYABLE if retryable is None else retryable
-    return ProviderError(trouble, message, retryable=retryable, retry_after=retry_after, usage=usage)
+    return ProviderError(trouble, message, retryable=retryable, retry_after=retry_after, usage=usage, status=status)
 
 
 def from_status(status: int, body: object, headers: Mapping[str, str], key: str) -> ProviderError:
     """Translate an HTTP answer of 400 or more. `body` is parsed JSON, or text when it was not JSON."""
     words, hints = _short(_read_error(body))
     trouble = _trouble_of(status, hints)
-    return failure(trouble, words or f"HTTP {status}", key=key, retry_after=retry_after(headers))
+    return failure(trouble, words or f"HTTP {status}", key=key, retry_after=retry_after(headers), status=status)
 
 
 def from_frame(error: object, key: str, usage: Usage) -> ProviderError:
@@ -101,28 +106,41 @@ def from_frame(error: object, key: str, usage: Usage) -> ProviderError:
     code = error.get("code") if isinstance(error, dict) else None
     status = int(code) if isinstance(code, int) or (isinstance(code, str) and code.isdigit()) else 0
     trouble = _trouble_of(status, hints)
-    known = trouble is not Trouble.REFUSED_REQUEST
+    known = trouble is not Trouble.REFUSED_REQUEST or status in _FINAL
     return failure(
         trouble if known else Trouble.BROKEN_STREAM,
         words or "no reason given",
         key=key,
         usage=usage,
         retryable=known and trouble in _RETRYABLE,
+        status=status,
     )
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds that the vendor asks to wait: `retry-after-ms`, or `Retry-After` as seconds or as an HTTP date.
+    """Seconds that the vendor asks to wait: `retry-after-ms`, or `Retry-After` as seconds or as an HTTP date (of
+    RFC 9110 in any of its forms), which is read by the vendor's own clock when the answer says what that shows.
 
     None for anything else, for a time in the past and for nonsense (case PRV-06).
     """
     with contextlib.suppress(ValueError):
-        return _positive(float(headers.get("retry-after-ms", "")) / 1000)
+        if milliseconds := _positive(float(headers.get("retry-after-ms", ""))):
+            return milliseconds / 1000
     value = headers.get("retry-after", "").strip()
     with contextlib.suppress(ValueError):
         return _positive(float(value))
+    until = _timestamp(value)
+    if until is None:
+        return None
+    now = _timestamp(headers.get("date", ""))
+    return _positive(until - (time.time() if now is None else now))
+
+
+def _timestamp(date: str) -> float | None:
+    """The moment that a date of HTTP names; the form of asctime says no zone, which means UTC."""
     with contextlib.suppress(ValueError, TypeError, OverflowError):
-        return _positive(parsedate_to_datetime(value).timestamp() - time.time())
+        moment = parsedate_to_datetime(date)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
     return None
 
 
@@ -132,6 +150,8 @@ def _positive(seconds: float) -> float | None:
 
 def _trouble_of(status: int, hints: str) -> Trouble:
     named = next((trouble for trouble, words in _WORDS if re.search(words, hints, re.I | re.S)), None)
+    if status in _FINAL and named in _RETRYABLE:
+        named = None
     if status == 429:
         return Trouble.OUT_OF_CREDIT if named is Trouble.OUT_OF_CREDIT else Trouble.RATE_LIMITED
     if status in _STATUS:

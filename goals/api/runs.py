@@ -61,6 +61,14 @@ class StopRun(RunView):
         return Response(shown(self.found(run_id)))
 
 
+class RetryRun(RunView):
+    @documented("Try again now; a run that does not wait for its model is left alone", {200: RunShape})
+    def post(self, request: Request, run_id: UUID) -> Response:
+        self.body(NothingBody)
+        services.retry_now(self.found(run_id))
+        return Response(shown(self.found(run_id)))
+
+
 class RunActions(RunView):
     @listed("Action", ActionShape, "List what a run did, in order")
     def get(self, request: Request, run_id: UUID) -> Response:

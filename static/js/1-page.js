@@ -6,6 +6,7 @@
    data-theme-choice       a radio button whose value is system, light or dark
    data-time-zone          a hidden field that tells the server where the browser is
    data-auto-submit        a form that is sent when something in it changes
+   data-until="ISO time"   <time> that counts down, in the words of data-in (with %s) and data-now
    data-since="ISO time"   <time> that counts up;  .step[data-news="ISO time"] turns stale after a minute
    Words come from #status, which the server fills in the user's language. */
 (() => {
@@ -100,12 +101,16 @@
     }, 6000);
   }, true);
 
+  const minutes = (seconds) => `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
+
   function tick() {
     const now = Date.now();
     for (const clock of document.querySelectorAll("time[data-since]")) {
-      const seconds = Math.max(0, Math.floor((now - Date.parse(clock.dataset.since)) / 1000));
-      const rest = String(seconds % 60).padStart(2, "0");
-      clock.textContent = `${Math.floor(seconds / 60)}:${rest}`;
+      clock.textContent = minutes(Math.max(0, Math.floor((now - Date.parse(clock.dataset.since)) / 1000)));
+    }
+    for (const clock of document.querySelectorAll("time[data-until]")) {
+      const seconds = Math.ceil((Date.parse(clock.dataset.until) - now) / 1000);
+      clock.textContent = seconds > 0 ? clock.dataset.in.replace("%s", minutes(seconds)) : clock.dataset.now;
     }
     for (const step of document.querySelectorAll(".step[data-news][data-state=running]")) {
       step.toggleAttribute("data-stale", now - Date.parse(step.dataset.news) > 60_000);

@@ -179,6 +179,27 @@ def test_the_whole_history_can_be_downloaded_and_that_is_written_down(desk: Clie
     assert LogEntry.objects.get().change_message == "Downloaded the LLM history"
 
 
+def test_entries_in_quarantine_are_marked_and_can_be_released_by_those_who_may(desk: Client, client: Client) -> None:
+    thread = ThreadFactory.create()
+    HistoryEntryFactory(thread=thread, seq=1, quarantine="short")
+    page = desk.get(page_of(Thread, "change", thread.pk)).content.decode()
+    assert "1 · user · quarantine: short" in page
+    address = reverse("admin:memory_thread_release", args=[thread.pk])
+    assert f'formaction="{address}"' in page
+    assert desk.get(address).status_code == 405
+
+    viewer = UserFactory.create(is_staff=True)
+    viewer.user_permissions.add(Permission.objects.get(codename="view_thread"))
+    client.force_login(viewer)
+    assert client.post(address).status_code == 404
+    assert thread.llm_history.exclude(quarantine="").exists()
+
+    desk.post(address)
+    assert not thread.llm_history.exclude(quarantine="").exists()
+    assert LogEntry.objects.latest("pk").change_message == "Released 1 history entries from quarantine"
+    assert "Release from quarantine" not in desk.get(page_of(Thread, "change", thread.pk)).content.decode()
+
+
 def test_the_state_of_a_thread_at_work_is_shown(desk: Client, settings: Any) -> None:
     thread = ThreadFactory.create()
     silent = timezone.now() + timedelta(seconds=settings.WAYMARK_LEASE_SECONDS - 90)

@@ -7,11 +7,14 @@ import pytest
 from django.contrib.auth.models import User
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
+from agents.connections import connect_model
 from agents.live.stream import redis_client
 from goals.models import Goal
 from memory.models import AgentRun, Note, RunStatus, ThreadMessage
 from tests.browser.conftest import signed_in
 from tests.factories import AgentRunFactory, GoalFactory, ThreadMessageFactory, UserFactory
+from tests.llm_script import Reply, Status
+from tests.llm_server import LLMServer
 from tests.processes import answers, wait_until, web, worker
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -19,15 +22,20 @@ pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 MAIN_JOB = "Create a note about what I need for a half marathon in May"
 SLOW = 30_000
 
-# What a page shows, without what its scripts keep there: clocks, the pill, marks of htmx, folds that are open.
+# What a page shows, without what its scripts keep there: clocks, the pill, marks of htmx, folds that are open,
+# the order of attributes.
 LOOK = """() => ["bar", "turns", "queue", "panel-body"].flatMap((id) => {
   const part = document.getElementById(id)?.cloneNode(true);
   if (!part) return [];
-  part.querySelectorAll("time[data-since], .live, .cell-body[hx-get]").forEach((each) => each.replaceChildren());
+  const kept = "time[data-since], time[data-until], .live, .cell-body[hx-get]";
+  part.querySelectorAll(kept).forEach((each) => each.replaceChildren());
   for (const each of [part, ...part.querySelectorAll("*")]) {
     for (const name of ["data-htmx-powered", "open", "hidden", "data-stale"]) each.removeAttribute(name);
     if (each.matches(".live")) each.removeAttribute("data-state");
     if (!each.getAttribute("class")) each.removeAttribute("class");
+    const named = [...each.attributes].map(({ name, value }) => [name, value]).sort();
+    for (const [name] of named) each.removeAttribute(name);
+    for (const [name, value] of named) each.setAttribute(name, value);
   }
   return part.innerHTML.replace(/>\\s+/g, ">").replace(/\\s+</g, "<").replace(/\\s+/g, " ").trim().split(/(?=<)/);
 })"""
@@ -37,7 +45,7 @@ LOOK = """() => ["bar", "turns", "queue", "panel-body"].flatMap((id) => {
 def site(django_db_setup: None) -> Iterator[str]:
     """The address of a web process, with a worker beside it that thinks slowly enough to look at."""
     redis_client().flushdb()
-    with web() as address, worker(WAYMARK_DEMO_DELAY="0.04"):
+    with web() as address, worker(WAYMARK_DEMO_DELAY="0.04", WAYMARK_RETRY_HELD_SECONDS="0.05"):
         wait_until(lambda: answers(f"{address}/readyz"), 30)
         yield address
 
@@ -109,6 +117,37 @@ def test_the_main_job_in_front_of_ones_eyes(page: Page, goal: Goal) -> None:
 def test_a_suggestion_is_sent_by_one_press(page: Page, goal: Goal) -> None:
     page.get_by_role("button", name=MAIN_JOB).click()
     expect(page.locator(".ask")).to_contain_text(MAIN_JOB)
+    wait_for_end(page, goal)
+    assert_equals_reload(page)
+
+
+def test_a_model_that_fails_is_waited_for_in_front_of_ones_eyes(page: Page, goal: Goal, llm: LLMServer) -> None:
+    connect_model(goal.user, "compatible", "test-model", llm.url)
+    llm.script([Status(529, body={"error": {"message": "Overloaded"}})] * 3 + [Reply(text="Here I am again.")])
+    send(page, "Anybody there?")
+    clock = page.locator(".callout time[data-until]")
+    expect(clock).to_have_text(re.compile(r"in 0:\d\d"), timeout=SLOW)
+    first = clock.inner_text()
+    expect(clock).not_to_have_text(first)
+    assert clock.inner_text() < first, "it counts down"
+    expect(page.locator(".turn .callout")).to_contain_text("(1 of 2)")
+    assert_equals_reload(page)
+    send(page, "I am still here.")
+    expect(page.locator("#queue")).to_contain_text("I am still here.")
+    page.get_by_role("button", name="Try now").click()
+    expect(page.locator(".say .prose").last).to_have_text("Here I am again.", timeout=SLOW)
+    wait_for_end(page, goal)
+    expect(page.locator("time[data-until]")).to_have_count(0)
+    expect(page.locator(".step", has_text="Waited for the model's server")).to_be_visible()
+    assert_equals_reload(page)
+
+
+def test_a_wait_for_the_model_can_be_stopped(page: Page, goal: Goal, llm: LLMServer) -> None:
+    connect_model(goal.user, "compatible", "test-model", llm.url)
+    llm.script([Status(529, body={"error": {"message": "Overloaded"}})] * 3)
+    send(page, "Anybody there?")
+    page.locator(".turn .callout").get_by_role("button", name="Stop").click()
+    expect(page.locator(".turn")).to_contain_text("Stopped by you", timeout=SLOW)
     wait_for_end(page, goal)
     assert_equals_reload(page)
 

@@ -17,10 +17,11 @@ from agents import connections, services
 from agents.engine import bell, presence
 from agents.engine.clock import TICK_LOCK, tick
 from agents.live.stream import redis_client
+from agents.models import ModelCall
 from goals.models import Goal
 from memory.models import AgentRun, Note, RunStatus, ThreadMessage
 from tests.factories import GoalFactory
-from tests.llm_script import Reply
+from tests.llm_script import Reply, Status
 from tests.llm_server import LLMServer
 from tests.processes import wait_until, worker
 
@@ -106,6 +107,27 @@ def test_the_run_of_a_killed_worker_goes_on_in_the_next(goal: Goal, llm: LLMServ
     assert (run.status, run.recoveries) == (RunStatus.SUCCEEDED, 1)
     assert Note.objects.count() == 1, "what was done is not done again"
     assert ThreadMessage.objects.filter(thread=goal.thread).last().content == "Noted."  # type: ignore[union-attr]
+    assert not llm.violations
+
+
+@pytest.mark.faults
+def test_a_wait_for_the_model_survives_the_death_of_its_worker_and_of_redis(goal: Goal, llm: LLMServer) -> None:
+    llm.script([Status(529)] * 3 + [Reply(text="Here I am")])
+    quick = {"WAYMARK_RETRY_HELD_SECONDS": "0.05", "WAYMARK_RETRY_FIRST_SECONDS": "3"}
+    with worker(**quick) as first:
+        services.send_message(goal.thread, "Hi")
+        wait_until(lambda: run_of(goal).status == RunStatus.RETRY_WAIT)
+        os.kill(first.pid, signal.SIGKILL)
+    redis_client().flushall()
+    due = run_of(goal).due_at
+    with worker(**quick):
+        wait_until(lambda: ended(goal), 20)
+    run = run_of(goal)
+    assert (run.status, run.recoveries) == (RunStatus.SUCCEEDED, 0)
+    last = ModelCall.objects.filter(run=run).latest("created_at")
+    assert due
+    assert last.created_at >= due, "not early"
+    assert ThreadMessage.objects.filter(thread=goal.thread).last().content == "Here I am"  # type: ignore[union-attr]
     assert not llm.violations
 
 

@@ -129,6 +129,16 @@ def test_a_queued_run_is_on_its_way_to_an_end_however_often_it_is_stopped(goal: 
     assert AgentRun.objects.get(pk=run.pk).status == RunStatus.CANCELLING
 
 
+@pytest.mark.django_db(transaction=True)
+def test_a_run_that_waits_for_its_model_can_be_tried_now_and_any_other_is_left_alone(api: Client, goal: Goal) -> None:
+    run = AgentRunFactory(thread=goal.thread, status=RunStatus.RETRY_WAIT, due_at=timezone.now() + timedelta(minutes=1))
+    for _ in range(2):
+        answer = api.post(f"{RUNS}/{run.pk}/retry", content_type="application/json")
+        assert (answer.status_code, answer.json()["status"]) == (200, "queued")
+    ended = AgentRunFactory(thread=GoalFactory.create(user=goal.user).thread)
+    assert api.post(f"{RUNS}/{ended.pk}/retry", content_type="application/json").json()["status"] == "succeeded"
+
+
 def test_a_long_list_costs_as_many_queries_as_a_short_one(
     api: Client, goal: Goal, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:

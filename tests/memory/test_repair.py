@@ -1,9 +1,17 @@
 """Whatever a crash left behind, the model sees a history that every vendor accepts."""
 
+import orjson
+import pytest
 from hypothesis import given, strategies as st
 
-from memory.messages import Message, Text, ToolResult, ToolUse, assistant, tool, user
-from memory.repair import INTERRUPTED, repaired
+from agents.providers.base import ModelRequest
+from agents.providers.chat_body import ChatBody
+from memory.degrade import LADDER, Remedy, apply, degraded
+from memory.grammar import Grammar, Ungrammatical
+from memory.media import LARGEST, LEFT_OUT, within_size
+from memory.messages import Block, Message, Text, Thinking, ToolResult, ToolUse, assistant, tool, user
+from memory.repair import INTERRUPTED, NO_OUTPUT, is_whole, repaired
+from tests.llm_script import Request, violation
 
 
 def call(name: str) -> ToolUse:
@@ -38,23 +46,102 @@ def test_results_without_a_call_and_empty_messages_are_left_out() -> None:
     assert repaired([result("x"), Message(role="assistant", blocks=()), user("Hi")]) == [user("Hi")]
 
 
-PIECES = st.one_of(
-    st.just(user("u")),
-    st.sampled_from("abcdef").map(result),
-    st.lists(st.sampled_from("abcdef"), unique=True, max_size=3).map(lambda ids: assistant("t", map(call, ids))),
-    st.just(Message(role="assistant", blocks=(Text(text="x"),))),
+def test_a_missing_result_is_made_from_what_is_on_record() -> None:
+    known = {"b": ToolResult(id="b", content="Created the note.")}
+    fixed = repaired([assistant("", [call("a"), call("b")]), user("Well?")], known)
+    assert fixed[1:3] == [tool(ToolResult(id="a", content=INTERRUPTED, is_error=True)), tool(known["b"])]
+
+
+def test_of_several_results_the_first_real_one_counts() -> None:
+    stand_in = tool(ToolResult(id="a", content=INTERRUPTED, is_error=True))
+    fixed = repaired([assistant("", [call("a")]), stand_in, result("a", "real"), result("a", "late")])
+    assert fixed == [assistant("", [call("a")]), result("a", "real")]
+
+
+def test_a_call_that_could_not_be_read_is_answered_with_what_was_wrong() -> None:
+    broken = call("a").model_copy(update={"problem": "The arguments were incomplete."})
+    assert repaired([assistant("", [broken])])[1] == tool(
+        ToolResult(id="a", content="The arguments were incomplete.", is_error=True)
+    )
+
+
+def test_a_repeated_call_is_one_call() -> None:
+    turn = [assistant("", [call("a")]), result("a")]
+    assert repaired([*turn, *turn, user("Hi")]) == [*turn, user("Hi")]
+
+
+def test_blank_words_and_thoughts_without_words_are_left_out() -> None:
+    blank, thought = Text(text=" \n"), Thinking(text="hm")
+    history = [
+        Message(role="assistant", blocks=(blank, call("a"))),
+        Message(role="tool", blocks=(ToolResult(id="a", content=""),)),
+        Message(role="assistant", blocks=(thought,)),
+        Message(role="user", blocks=(blank,)),
+    ]
+    assert repaired(history) == [
+        assistant("", [call("a")]),
+        tool(ToolResult(id="a", content=NO_OUTPUT)),
+    ]
+
+
+def test_media_that_no_vendor_takes_are_left_out() -> None:
+    picture = f"Look: data:image/png;base64,{'A' * LARGEST} nice"
+    assert within_size(user(picture)) == user(f"Look: {LEFT_OUT} nice")
+    answer = tool(ToolResult(id="a", content=picture))
+    assert within_size(answer).blocks == (ToolResult(id="a", content=f"Look: {LEFT_OUT} nice"),)
+    small = user("data:image/png;base64,AAAA")
+    assert within_size(small) is small
+
+
+IDS = st.sampled_from("abcdef")
+BLOCK: st.SearchStrategy[Block] = st.one_of(
+    st.sampled_from(["x", "", " \n", "data:image/png;base64,AA"]).map(lambda text: Text(text=text)),
+    st.sampled_from(["hm", ""]).map(lambda text: Thinking(text=text)),
+    st.builds(ToolUse, id=IDS, name=st.just("look"), arguments=st.just({}), problem=st.sampled_from([None, "cut off"])),
+    st.builds(ToolResult, id=IDS, content=st.sampled_from(["seen", "", INTERRUPTED]), is_error=st.booleans()),
+)
+ROWS = st.lists(
+    st.builds(
+        Message,
+        role=st.sampled_from(["user", "assistant", "tool"]),
+        blocks=st.lists(BLOCK, max_size=4).map(tuple),
+    ),
+    max_size=14,
+)
+RECORDED = st.dictionaries(IDS, st.sampled_from(["done", ""])).map(
+    lambda known: {name: ToolResult(id=name, content=words) for name, words in known.items()}
 )
 
 
-@given(st.lists(PIECES, max_size=12))
-def test_every_call_has_exactly_one_result_right_after_it(history: list[Message]) -> None:
-    owed: list[str] = []
-    for message in repaired(history):
-        if message.role == "tool":
-            (block,) = message.blocks
-            assert isinstance(block, ToolResult)
-            assert owed.pop(0) == block.id
-        else:
-            assert not owed
-            owed = [call.id for call in message.calls]
-    assert not owed
+def strict(history: list[Message]) -> str:
+    """What the strict server of the tests says to a history."""
+    raw = ChatBody("max_tokens").serialise(ModelRequest("m", "Be brief.", history), with_usage=True)
+    return violation(Request("POST", "/v1/chat/completions", {}, raw, orjson.loads(raw)))
+
+
+@given(ROWS, RECORDED)
+def test_whatever_the_rows_are_the_history_is_one_that_strict_servers_take(
+    rows: list[Message], recorded: dict[str, ToolResult]
+) -> None:
+    fixed = repaired(rows, recorded)
+    assert is_whole(fixed)
+    assert not strict(fixed)
+    assert repaired(fixed) == fixed
+
+
+@given(ROWS, st.sampled_from(LADDER), st.booleans())
+def test_on_every_rung_a_history_stays_one_that_strict_servers_take(
+    rows: list[Message], remedy: Remedy, stored: bool
+) -> None:
+    fixed = repaired(rows)
+    plainer = [degraded(message, remedy.rung) for message in fixed] if stored else apply(fixed, remedy)
+    assert is_whole(plainer)
+    assert not strict(plainer)
+
+
+def test_a_history_is_checked_as_it_grows() -> None:
+    grammar, history = Grammar(), [user("Hi"), assistant("", [call("a")]), result("a")]
+    grammar.check(history)
+    history += [assistant("", [call("b")]), result("a")]
+    with pytest.raises(Ungrammatical):
+        grammar.check(history)

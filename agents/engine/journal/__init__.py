@@ -7,7 +7,7 @@ arrays, so that each point is one prepared statement. Lock order: thread, then r
 
 from agents.engine.journal.accept import accept, wake
 from agents.engine.journal.claim import claim, take_messages
-from agents.engine.journal.end import final, hand_over, stop
+from agents.engine.journal.end import final, hand_over, retry_later, retry_now, stop
 from agents.engine.journal.keep import lost_runs, renew
 from agents.engine.journal.rows import (
     AcceptedRow,
@@ -21,7 +21,7 @@ from agents.engine.journal.rows import (
     Pulse,
     Settled,
 )
-from agents.engine.journal.steps import call_again, outcome, reply
+from agents.engine.journal.steps import call_again, outcome, quarantine, reply
 
 __all__ = [
     "AcceptedRow",
@@ -41,8 +41,11 @@ __all__ = [
     "hand_over",
     "lost_runs",
     "outcome",
+    "quarantine",
     "renew",
     "reply",
+    "retry_later",
+    "retry_now",
     "stop",
     "take_messages",
     "wake",

@@ -56,7 +56,7 @@ r AS (
   WHERE run.id = %(run)s AND (
     run.status = 'queued' OR run.status = 'retry_wait' AND run.due_at <= clock_timestamp()
     OR run.status IN ('running', 'cancelling') AND run.lease_until < clock_timestamp())
-  RETURNING run.id, run.thread_id, run.fence, run.step, run.status, run.recoveries),
+  RETURNING run.id, run.thread_id, run.fence, run.step, run.status, run.recoveries, run.retries),
 {TAKEN.format(first=FIRST_FREE)},
 a AS (
   UPDATE agent_actions SET status = 'unknown', error = %(crashed)s, finished_at = clock_timestamp() FROM r
@@ -67,7 +67,7 @@ b AS (
 c AS (
   INSERT INTO agents_modelcall (id, run_id, step, attempt, provider, model, status)
   SELECT %(call)s, id, step, fence, %(provider)s, %(model)s, 'started' FROM r)
-SELECT r.thread_id, l.user_id, r.step, r.fence, r.status = 'cancelling', r.recoveries FROM r, l
+SELECT r.thread_id, l.user_id, r.step, r.fence, r.status = 'cancelling', r.recoveries, r.retries FROM r, l
 """
 
 
@@ -94,8 +94,8 @@ def claim(run_id: UUID, call: NextCall, context: Context) -> Lease | None:
     )
     if not rows:
         return None
-    thread_id, user_id, step, fence, cancelling, recoveries = rows[0]
-    return Lease(run_id, token, thread_id, user_id, step, fence, call_id, cancelling, recoveries)
+    thread_id, user_id, step, fence, cancelling, recoveries, retries = rows[0]
+    return Lease(run_id, token, thread_id, user_id, step, fence, call_id, cancelling, recoveries, retries)
 
 
 TAKE = f"""

@@ -1,13 +1,14 @@
 """D8: the terminal state; and the other ways to let go of a run."""
 
 from collections.abc import Sequence
-from typing import Any
+from datetime import datetime
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from psycopg import Connection
 
 from agents.engine.journal.fragments import (
-    CELLS,
+    CELLS_ANEW,
     FENCE,
     HISTORY,
     SETTLE_CALL,
@@ -37,7 +38,7 @@ t AS (
 n AS (
   INSERT INTO memory_agentrun (id, thread_id, status, trigger)
   SELECT live_run, id, 'queued', 'message' FROM t WHERE live_run IS NOT NULL),
-{HISTORY}, {SETTLE_CALL}, {CELLS},
+{HISTORY}, {SETTLE_CALL}, {CELLS_ANEW.format(more="'{}'", where="")},
 d AS (
   UPDATE agent_actions SET status = CASE agent_actions.status WHEN 'intent' THEN 'cancelled' ELSE 'unknown' END,
     error = 'The run ended before an outcome was recorded.', finished_at = clock_timestamp()
@@ -79,6 +80,51 @@ def final(
         raise LeaseLost
     next_run, cost, known, at = rows[0]
     return Final(next_run, cost if known else None, at)
+
+
+WAITING = """jsonb_build_object('next_at', r.due_at)"""
+
+RETRY_LATER = f"""
+WITH l AS (SELECT id FROM memory_thread WHERE id = %(thread)s FOR NO KEY UPDATE),
+r AS (
+  UPDATE memory_agentrun AS run SET lease_token = NULL,
+    status = CASE run.status WHEN 'running' THEN 'retry_wait' ELSE run.status END,
+    due_at = CASE run.status WHEN 'running' THEN clock_timestamp() + %(seconds)s * interval '1 second' END,
+    lease_until = CASE run.status WHEN 'running' THEN NULL ELSE clock_timestamp() END,
+    retries = run.retries + 1, {TOTALS}
+  FROM l WHERE {FENCE}
+  RETURNING run.id, run.thread_id, run.status, run.due_at),
+{SETTLE_CALL}, {CELLS_ANEW.format(more=WAITING, where="WHERE r.status = 'retry_wait'")}
+SELECT (SELECT created_at FROM m), (SELECT metadata FROM m) FROM r
+"""
+
+
+class Waiting(NamedTuple):
+    """The message of a run that waits, as it was stored. Both are None when the run was stopped meanwhile: it is then
+    let go of, to be settled by whoever claims it."""
+
+    at: datetime | None
+    metadata: dict[str, Any] | None
+
+
+def retry_later(lease: Lease, settled: Settled, seconds: float, cell: Cell) -> Waiting:
+    """Let go of a run whose model failed, until `seconds` from now. The run stays its thread's live one, so that
+    messages which come meanwhile join it. `cell` says so in the thread; its `next_at` is PostgreSQL's."""
+    parameters = {"thread": lease.thread_id, "seconds": seconds, "cells": as_json([cell])}
+    rows = execute(RETRY_LATER, fence_of(lease) | settle_parameters(lease, settled) | parameters, None)
+    if not rows:
+        raise LeaseLost
+    return Waiting(*rows[0])
+
+
+RETRY_NOW = """
+UPDATE memory_agentrun SET status = 'queued', due_at = NULL WHERE id = %(run)s AND status = 'retry_wait' RETURNING id
+"""
+
+
+def retry_now(run_id: UUID) -> bool:
+    """End the wait of a run. False: it does not wait."""
+    return bool(pool.execute(RETRY_NOW, {"run": run_id}))
 
 
 HAND_OVER = f"""

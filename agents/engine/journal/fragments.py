@@ -27,6 +27,17 @@ m AS (
     AS e(id uuid, source text, message_type text, content text, metadata jsonb)
   RETURNING created_at)"""
 
+CELLS_ANEW = """
+m AS (
+  INSERT INTO memory_threadmessage (id, thread_id, run_id, source, message_type, content, metadata)
+  SELECT e.id, r.thread_id, r.id, e.source, e.message_type, e.content, e.metadata || {more}
+  FROM r, jsonb_to_recordset(%(cells)s)
+    AS e(id uuid, source text, message_type text, content text, metadata jsonb) {where}
+  ON CONFLICT (id) DO UPDATE SET source = excluded.source, content = excluded.content, metadata = excluded.metadata,
+    position = excluded.position, created_at = excluded.created_at
+  RETURNING created_at, metadata)"""
+"""Cells of which one may be there already: it is replaced, and moves to the end of the thread."""
+
 SETTLE_CALL = """
 c AS (
   UPDATE agents_modelcall SET status = %(call_status)s, input_tokens = %(input)s, output_tokens = %(output)s,

@@ -42,11 +42,12 @@ def renew(leases: Sequence[Lease]) -> dict[UUID, Renewal]:
     return {run_id: Renewal(cancelling, renewed) for run_id, cancelling, renewed in pool.execute(RENEW, parameters)}
 
 
-# Whoever finds a lost run puts its next search off, so that a backlog is not rung for by every worker all the time.
+# Whoever finds a lost run puts its next search off, so that a backlog is not rung for by every worker all the time. One
+# whose wait is over is queued from then on.
 LOST = """
 UPDATE memory_agentrun AS run
-SET due_at = CASE run.status WHEN 'retry_wait' THEN run.due_at
-  ELSE clock_timestamp() + %(grace)s * interval '1 second' END
+SET due_at = clock_timestamp() + %(grace)s * interval '1 second',
+  status = CASE run.status WHEN 'retry_wait' THEN 'queued' ELSE run.status END
 FROM (
   SELECT id FROM memory_agentrun
   WHERE (status = 'queued' AND created_at < clock_timestamp() - %(grace)s * interval '1 second'

@@ -21,7 +21,7 @@ class LeaseLost(Exception):
 class Lease:
     """A claimed run, as its worker holds it.
 
-    recoveries: how often a worker has died on it.
+    recoveries: how often a worker has died on it. retries: how often it has waited for the model in this step.
     next_seq: the history's next free place; known once the history is loaded.
     iterations: how many steps have had their reply; at a run's end that is its `step`.
     """
@@ -35,6 +35,7 @@ class Lease:
     call_id: UUID
     cancelling: bool
     recoveries: int
+    retries: int = 0
     next_seq: int = 1
     iterations: int = 0
 

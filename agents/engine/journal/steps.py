@@ -22,7 +22,8 @@ from memory.ids import new_id
 from memory.messages import Message
 
 REPLY = f"""
-WITH r AS (UPDATE memory_agentrun AS run SET {TOTALS} WHERE {FENCE} RETURNING run.id, thread_id, step, status),
+WITH r AS (
+  UPDATE memory_agentrun AS run SET retries = 0, {TOTALS} WHERE {FENCE} RETURNING run.id, thread_id, step, status),
 {HISTORY}, {SETTLE_CALL}, {CELLS},
 a AS (
   INSERT INTO agent_actions (id, run_id, thread_id, user_id, step, position, call_id, tool, effect, risk, reversal,
@@ -135,3 +136,17 @@ def call_again(lease: Lease, failed: Settled, next_call: NextCall) -> Pulse:
     )
     lease.call_id = following
     return pulse
+
+
+QUARANTINE = f"""
+WITH r AS (UPDATE memory_agentrun AS run SET step = step WHERE {FENCE} RETURNING run.id, thread_id, step, status),
+h AS (
+  UPDATE memory_historyentry SET quarantine = %(rung)s FROM r
+  WHERE memory_historyentry.thread_id = r.thread_id AND seq = ANY(%(places)s))
+SELECT {PULSE} FROM r
+"""
+
+
+def quarantine(lease: Lease, places: Sequence[int], rung: str) -> Pulse:
+    """Mark the entries at these places of the history: a server took them only when they were this plain."""
+    return fenced(QUARANTINE, lease, {"places": list(places), "rung": rung})

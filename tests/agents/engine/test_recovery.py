@@ -17,10 +17,10 @@ from agents.engine.steps import Steps
 from agents.models import AgentTask, ModelCall, TaskStatus
 from goals.models import Goal
 from goals.services import delete_goal
-from memory.models import AgentRun, HistoryEntry, Note, RunStatus, Thread, ThreadMessage
+from memory.models import AgentRun, HistoryEntry, Note, RunStatus, Thread, ThreadMessage, Trigger
 from memory.pool import execute
 from tests.agents.engine.test_orchestrator import NOTE, assert_quiet, cells, run_of, wait_until, work_in_thread
-from tests.llm_script import DONE, D, Raw, Reply, Request, U
+from tests.llm_script import DONE, D, Raw, Reply, Request, Status, U
 from tests.llm_server import LLMServer
 from tools.builtin.notes import SearchNotes
 from tools.models import AgentAction
@@ -87,6 +87,26 @@ def test_a_run_whose_worker_died_in_a_tool_goes_on_and_the_call_is_unknown(
     assert "Created the note" in answers[0]
     assert "may or may not have taken effect" in answers[1]
     assert cells(goal)[-1][2] == "Found them."
+    assert_quiet(goal, llm)
+
+
+@pytest.mark.usefixtures("dies_in_tool")
+def test_his_01_c_a_run_without_a_message_passes_after_the_crash_too(
+    goal: Goal, rung: list[UUID], llm: LLMServer
+) -> None:
+    llm.script([Reply(calls=[NOTE, SEARCH]), Reply(text="Found them."), Reply(text="All is well.")])
+    services.send_message(goal.thread, "Where are my shoes?")
+    run_id = rung.pop()
+    die(run_id)
+    jobs.run(str(run_id))
+
+    services.wake(goal.thread, Trigger.RETRY)
+    jobs.run(str(rung.pop()))
+
+    answers = [message["content"] for message in llm.requests[-1].messages if message["role"] == "tool"]
+    assert "Created the note" in answers[0]
+    assert "It was started at" in answers[1], "made from the call's recorded status"
+    assert cells(goal)[-1][2] == "All is well."
     assert_quiet(goal, llm)
 
 
@@ -275,10 +295,9 @@ def test_a_cut_off_answer_says_so(goal: Goal, say: Say, llm: LLMServer) -> None:
 
 
 def test_only_the_last_message_can_be_tried_again(goal: Goal, say: Say, llm: LLMServer) -> None:
-    goal.user.model_connections.update(base_url="http://127.0.0.1:9/v1")
+    llm.script([Status(401)])
     say("Hi")
     error = ThreadMessage.objects.get(source="error")
-    goal.user.model_connections.update(base_url=llm.url)
     say("ping")
     with pytest.raises(services.Refused):
         services.retry(error)

@@ -1,15 +1,17 @@
 """The pages of conversations, with and without htmx, for their owners only."""
 
+from datetime import timedelta
 from uuid import uuid4
 
 import pytest
 from django.test import Client, override_settings
+from django.utils import timezone
 
 from agents.engine import jobs
 from agents.models import UserAgent
 from agents.services import assistant_of
 from goals.models import Goal
-from memory.models import AgentRun, RunStatus, Source, ThreadMessage
+from memory.models import AgentRun, RunStatus, Source, Thread, ThreadMessage
 from tests.factories import (
     AgentActionFactory,
     AgentRunFactory,
@@ -131,6 +133,36 @@ def test_a_live_run_can_be_stopped_from_the_page(owner: Client, goal: Goal) -> N
     assert "Stopped by you" in owner.get(f"/goals/{goal.pk}/").content.decode()
 
 
+def waiting_run(goal: Goal) -> AgentRun:
+    """A run that waits for its model, with the message that says so."""
+    soon = timezone.now() + timedelta(seconds=40)
+    run: AgentRun = AgentRunFactory(thread=goal.thread, status=RunStatus.RETRY_WAIT, due_at=soon)
+    Thread.objects.filter(pk=goal.thread_id).update(live_run=run.pk)
+    ThreadMessageFactory(thread=goal.thread, run=run)
+    about = {"attempt": 2, "of": 5, "next_at": soon.isoformat(), "reason": "error", "retryable": True}
+    ThreadMessageFactory(thread=goal.thread, run=run, source=Source.ERROR, content="Overloaded.", metadata=about)
+    return run
+
+
+def test_a_run_that_waits_for_its_model_says_until_when_and_can_be_tried_now(owner: Client, goal: Goal) -> None:
+    run = waiting_run(goal)
+    assert run.due_at
+    page = owner.get(f"/goals/{goal.pk}/").content.decode()
+    assert "Overloaded." in page
+    assert "(2 of 5)" in page
+    assert f">at {run.due_at:%H:%M:%S}</time>" in page, "a time, for those without script"
+    assert f'formaction="/runs/{run.pk}/retry"' in page
+    assert "data-retry" not in page
+
+    answer = owner.post(f"/runs/{run.pk}/retry", headers=HTMX).content.decode()
+
+    run.refresh_from_db()
+    assert run.status == RunStatus.QUEUED
+    assert "data-until" not in answer, "the countdown is gone once the run goes on"
+    assert "Waited for the model" in answer
+    assert owner.post(f"/runs/{run.pk}/retry").status_code == 302
+
+
 def test_a_failed_run_can_be_tried_again_from_the_page(owner: Client, goal: Goal) -> None:
     failed = AgentRunFactory(thread=goal.thread, status=RunStatus.FAILED)
     ThreadMessageFactory(thread=goal.thread, run=failed)
@@ -176,7 +208,8 @@ def test_what_belongs_to_others_does_not_exist(owner: Client, goal: Goal) -> Non
         f"/actions/{action.pk}/",
     ):
         assert owner.get(path).status_code == 404
-    for path in (f"/threads/{theirs.thread_id}/messages", f"/runs/{run.pk}/stop", f"/messages/{message.pk}/retry"):
+    writes = (f"/runs/{run.pk}/stop", f"/runs/{run.pk}/retry", f"/messages/{message.pk}/retry")
+    for path in (f"/threads/{theirs.thread_id}/messages", *writes):
         assert owner.post(path, {"content": "Hi"}).status_code == 404
     mine = owner.get(f"/threads/{goal.thread_id}/turns?after={message.pk}").content.decode()
     assert str(message.pk) not in mine

@@ -62,7 +62,7 @@ class Peer:
 
 
 def _head(reading: BinaryIO) -> bytes:
-    return b"".join(itertools.takewhile(lambda line: line.strip(), reading))
+    return b"".join(itertools.takewhile(lambda line: line != b"\r\n", reading))
 
 
 @pytest.fixture
