@@ -10,13 +10,14 @@ from uuid import UUID
 import psycopg
 import structlog
 
-from agents.engine import bell, journal
+from agents.engine import archiving, bell, journal
 from agents.engine.assemble import Summons, summon
 from agents.engine.journal import Settled
 from agents.engine.leases import Held, leases
 from agents.engine.limits import Limiter, LimitReached
 from agents.engine.loop import Acted, CoreLoop, LoopEvent, Replied
 from agents.engine.settle import Ending, Settler, give_up
+from agents.engine.shortening import Shortening
 from agents.engine.steps import Steps
 from agents.engine.thinking import Thinker
 from agents.live.announce import announce_status
@@ -95,6 +96,8 @@ class Orchestrator:
             log.warning("database away, run left for its next worker", error=str(error))
         else:
             log.info("run ended", status=ending.status, reason=ending.reason, step=lease.step)
+            if ending.status == RunStatus.SUCCEEDED:
+                archiving.watch(summons.thread, ending.settled.usage, has_sessions=summons.agentable.has_sessions)
 
     def _ending(self) -> Ending:
         """Drive the loop; every way in which a run may end becomes data."""
@@ -136,11 +139,11 @@ class Orchestrator:
 
     def _loop(self, steps: Steps) -> CoreLoop:
         limits, lease = self.summons.agentable.limits(), self.held.lease
-        history = transcript.load(lease.thread_id)
+        history = transcript.load(lease.thread_id, self.summons.thread.from_seq)
         lease.next_seq = history.next_seq
         return CoreLoop(
             messages=history.messages,
-            think=steps.thinker.agent_call,
+            think=Shortening(self.summons, self.held, steps.thinker).agent_call,
             act=steps.act,
             inbox=steps.inbox,
             limiter=Limiter(limits.iterations, limits.seconds, limits.same_tool, limits.history_entries, lease.step),
