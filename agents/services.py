@@ -14,7 +14,7 @@ from agents.engine.control import request_stop
 from agents.live.announce import announce_message, announce_run, announce_status
 from agents.models import AgentTask, UserAgent
 from memory.ids import new_id
-from memory.models import AgentRun, RunStatus, Source, Thread, ThreadMessage, Trigger
+from memory.models import AgentHistory, AgentRun, RunStatus, Source, Thread, ThreadMessage, Trigger
 from memory.text import clean
 
 # How long a deletion waits for runs to end that it has just stopped.
@@ -94,10 +94,12 @@ def retry(message: ThreadMessage) -> UUID:
     """Start a new run after an error message, on the history as it is. Returns the run's id (the live one if any).
 
     Raises:
-        Refused: the message is not an error that can be tried again.
+        Refused: the message is not an error that can be tried again, or its session is archived.
     """
     newer = ThreadMessage.objects.filter(thread=message.thread_id, position__gt=message.position)
-    if message.source != Source.ERROR or not message.metadata.get("retryable") or newer.exists():
+    gone = AgentHistory.objects.done().filter(thread=message.thread_id, position__gte=message.position)
+    retryable = message.source == Source.ERROR and message.metadata.get("retryable")
+    if not retryable or newer.exists() or gone.exists():
         raise Refused("not_retryable", "This cannot be tried again.")
     return wake(message.thread, Trigger.RETRY)
 
