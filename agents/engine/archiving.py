@@ -95,10 +95,10 @@ def archive_session(thread_id: UUID, reason: ArchiveReason, *, at_once: bool = F
     return done
 
 
-def shorten_session(holder: Holder, thread_id: UUID, choice: Choice, stop: CancelToken) -> bool:
-    """Archive the older part of the session that a run is working on, under its lease."""
+def shorten_session(holder: Holder, thread_id: UUID, choice: Choice, stop: CancelToken, share: float) -> bool:
+    """Archive the older part of the session that a run is working on, under its lease; `share` of it stays."""
     with orm():
-        reserved = archive.reserve(thread_id, ArchiveReason.LONG, seconds=seconds(), share=KEPT, holder=holder)
+        reserved = archive.reserve(thread_id, ArchiveReason.LONG, seconds=seconds(), share=share, holder=holder)
     return reserved is not None and complete(reserved, choice, stop) is Finish.DONE
 
 

@@ -1,10 +1,11 @@
 """When a model says that the conversation is too long for it (case PRV-10).
 
-What is sent is made shorter and sent again, at most twice: first the older turns become an archive, then results and
-texts are cut for this run only. What no means makes shorter ends the run with the name of what is too large.
+What is sent is made shorter and sent again, at most twice: first the older turns become an archive; then all but the
+last, and results and texts are cut for this run only. What no means makes shorter ends the run with the name of what
+is too large.
 """
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 
 from agents.engine import archiving
@@ -23,8 +24,8 @@ from memory.text import clip
 
 # What stays of each result and text in the second try. Characters.
 CLIPPED = 1_000
-
-type Rung = Callable[[Sequence[Message]], list[Message] | None]
+# A share of the session that no turn is as short as: only the last one is kept.
+LAST_TURN = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,40 +42,43 @@ class Shortening:
         Raises:
             ProviderError: for a conversation that stays too long, with words about its largest message.
         """
-        rungs = iter((self._archived, self._clipped))
+        shorter = self._shorter(tuple(messages))
         while True:
             try:
                 return (yield from self.thinker.agent_call(messages))
             except ProviderError as error:
                 if error.trouble is not Trouble.TOO_LONG:
                     raise
-                shorter = _first(rungs, messages)
-                if shorter is None:
+                following = next(shorter, None)
+                if following is None:
                     raise _named(error, messages) from error
             self.thinker.on_failure(self.thinker.settled)
             self.thinker.settled = NOTHING_CALLED
-            messages[:] = shorter
+            messages[:] = following
 
-    def _archived(self, messages: Sequence[Message]) -> list[Message] | None:
-        """The newest turns; the older ones are archived and stand as a summary in the prompt."""
+    def _shorter(self, messages: Sequence[Message]) -> Iterator[Sequence[Message]]:
+        """What to send instead, made when it is asked for; at most twice."""
+        sent = list(messages)
+        if newest := self._archived(archiving.KEPT):
+            yield newest
+            sent, messages = newest, self._archived(LAST_TURN) or newest
+        shorter = clipped(messages, CLIPPED)
+        if shorter != sent:
+            yield shorter
+
+    def _archived(self, share: float) -> list[Message] | None:
+        """The newest turns; the older ones are archived and stand as a summary in the prompt. None: they could not
+        be, or there are none."""
         lease, summons = self.held.lease, self.summons
         if not summons.agentable.has_sessions:
             return None
         holder = Holder(lease.run_id, lease.token)
-        if not archiving.shorten_session(holder, lease.thread_id, summons.choice, self.held.cancel):
+        if not archiving.shorten_session(holder, lease.thread_id, summons.choice, self.held.cancel, share):
             return None
         with orm():
             thread = Thread.objects.get(pk=lease.thread_id)
-            self.thinker.system = system_prompt(summons.agentable, last_summaries(lease.thread_id), summons.time_zone)
+        self.thinker.system = system_prompt(summons.agentable, last_summaries(lease.thread_id), summons.time_zone)
         return transcript.load(lease.thread_id, thread.from_seq).messages
-
-    def _clipped(self, messages: Sequence[Message]) -> list[Message] | None:
-        shorter = clipped(messages, CLIPPED)
-        return shorter if shorter != list(messages) else None
-
-
-def _first(rungs: Iterator[Rung], messages: Sequence[Message]) -> list[Message] | None:
-    return next((shorter for rung in rungs if (shorter := rung(messages)) is not None), None)
 
 
 def _named(error: ProviderError, messages: Sequence[Message]) -> ProviderError:

@@ -90,9 +90,7 @@ def make_due() -> None:
     AgentHistory.objects.update(due_at=timezone.now() - timedelta(seconds=1))
 
 
-def test_an_idle_session_is_archived_and_the_next_begins_with_its_summary(
-    goal: Goal, say: Say, llm: LLMServer
-) -> None:
+def test_an_idle_session_is_archived_and_the_next_begins_with_its_summary(goal: Goal, say: Say, llm: LLMServer) -> None:
     summaries(llm, Reply(text=SUMMARY, usage=(700, 30)))
     llm.script([Reply(text="First, shoes."), Reply(text="Yes, still open.")])
     run = say("I want to run a half marathon")
@@ -288,9 +286,7 @@ def test_a_session_that_outgrew_its_budget_is_cut_beside_the_runs(
     assert "question 2 " not in live(goal)
 
 
-def test_a_session_that_nobody_counts_is_measured(
-    goal: Goal, llm: LLMServer, settings: Settings
-) -> None:
+def test_a_session_that_nobody_counts_is_measured(goal: Goal, llm: LLMServer, settings: Settings) -> None:
     talk(goal, 20, size=100)
     summaries(llm, Reply(text=SUMMARY))
     jobs.measure(str(goal.thread_id))
@@ -403,9 +399,7 @@ def test_a_task_is_not_offered_the_search(goal: Goal, say: Say, llm: LLMServer) 
     assert all("search_agent_history" not in names for names in offered if "create_task" not in names)
 
 
-def test_what_failed_in_an_archived_session_is_not_tried_again_without_it(
-    goal: Goal, say: Say, llm: LLMServer
-) -> None:
+def test_what_failed_in_an_archived_session_is_not_tried_again_without_it(goal: Goal, say: Say, llm: LLMServer) -> None:
     summaries(llm, Reply(text=SUMMARY))
     llm.script([Status(401)])
     say("Hi")
