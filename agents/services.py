@@ -14,7 +14,17 @@ from agents.engine.control import request_stop
 from agents.live.announce import announce_message, announce_run, announce_status
 from agents.models import AgentTask, UserAgent
 from memory.ids import new_id
-from memory.models import AgentHistory, AgentRun, RunStatus, Source, Thread, ThreadMessage, Trigger
+from memory.models import (
+    AgentHistory,
+    AgentRun,
+    ArchiveReason,
+    HistoryEntry,
+    RunStatus,
+    Source,
+    Thread,
+    ThreadMessage,
+    Trigger,
+)
 from memory.text import clean
 
 # How long a deletion waits for runs to end that it has just stopped.
@@ -111,6 +121,20 @@ def wake(thread: Thread, trigger: Trigger) -> UUID:
         announce_status(thread, run_id, RunStatus.QUEUED)
         bell.ring(run_id)
     return run_id
+
+
+def archive_now(thread: Thread, reason: ArchiveReason = ArchiveReason.BY_HAND) -> None:
+    """Have the live session archived without waiting until it is idle; a worker sums it up.
+
+    Raises:
+        Refused: the agent is at work, there is nothing to archive, or no worker could be told.
+    """
+    if AgentRun.objects.live().filter(thread=thread).exists():
+        raise Refused("busy", "The agent is at work; wait until it is done or stop it.")
+    if not HistoryEntry.objects.filter(thread=thread, seq__gte=thread.from_seq).exists():
+        raise Refused("empty", "Nothing was said since the last session.")
+    if not bell.ring_archive(thread.pk, reason):
+        raise Refused("unavailable", "The workers cannot be reached; try again in a moment.")
 
 
 def assistant_of(user: User) -> UserAgent:

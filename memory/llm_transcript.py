@@ -9,7 +9,8 @@ from uuid import UUID
 from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
 
-from memory.models import HistoryEntry, Thread
+from memory.archived import ENTRIES
+from memory.models import AgentHistory, HistoryEntry, Thread
 
 SHOWN = 300
 
@@ -40,6 +41,12 @@ def render(thread: Thread) -> SafeString:
     rows = [Row(e.seq, e.role, e.run_id, e.created_at, tuple(map(part, e.blocks))) for e in reversed(entries)]
     hidden = history.count() - len(entries)
     return render_to_string("admin/llm_transcript.html", {"rows": rows, "hidden": hidden, "thread": thread})
+
+
+def render_archived(session: AgentHistory) -> SafeString:
+    entries = ENTRIES.validate_python(session.entries)
+    rows = [Row(e.seq, e.role, e.run, e.at, tuple(part(b.model_dump(mode="json")) for b in e.blocks)) for e in entries]
+    return render_to_string("admin/llm_transcript.html", {"rows": rows[-SHOWN:], "hidden": max(0, len(rows) - SHOWN)})
 
 
 def part(block: dict[str, Any]) -> Part:

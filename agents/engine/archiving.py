@@ -27,8 +27,8 @@ log = structlog.get_logger(__name__)
 
 # How much of a session that is too long stays live, at most.
 KEPT = 0.25
-# A summary that is late is given up before another archiver may begin. Seconds.
-GRACE = 15.0
+# A reservation lasts so many times longer than a summary may take: who is late gives up before another begins.
+PATIENCE = 1.25
 
 DUE = """
 SELECT t.id FROM memory_thread t
@@ -120,7 +120,7 @@ def complete(reserved: Reservation, choice: Choice, stop: CancelToken | None = N
 def seconds() -> float:
     """How long a reservation is nobody else's."""
     allowed: float = settings.WAYMARK_SUMMARY_SECONDS
-    return allowed + GRACE
+    return allowed * PATIENCE
 
 
 def _announce(thread: Thread) -> None:
