@@ -62,7 +62,6 @@ class Api:
         assert where.port
         self._place = where.hostname, where.port
         self._idle: list[Caller] = []
-        self._goals: list[str] = []
         self._turns: list[Turn] = []
         self._batch = Batch()
         self.token = ""
@@ -86,13 +85,16 @@ class Api:
             answer = await caller.post("auth/login", "", {"email": email, "password": password})
         self.token = answer["token"]
 
-    async def make_goals(self, count: int) -> None:
-        await _unmeasured([self._new_goal] * count)
+    async def make_goals(self, count: int) -> list[str]:
+        """Return the ids of new goals."""
+        made: list[str] = []
+        await _unmeasured([lambda: self._new_goal(made)] * count)
+        return made
 
-    async def open(self, turns: int) -> None:
-        """Open the streams of the next turns, each in a goal of its own."""
+    async def open(self, goals: list[str]) -> None:
+        """Open the streams of the next turns, one in each of the goals."""
         self._batch = Batch()
-        self._turns = [Turn(self, self._goals.pop(), self._batch) for _ in range(turns)]
+        self._turns = [Turn(self, goal, self._batch) for goal in goals]
         await _unmeasured([turn.open for turn in self._turns])
 
     async def batch(self, turns: int, lanes: int) -> Batch:
@@ -103,10 +105,10 @@ class Api:
             turn.close()
         return self._batch
 
-    async def _new_goal(self) -> None:
+    async def _new_goal(self, made: list[str]) -> None:
         async with self.caller() as caller:
             goal = await caller.post("goals", self.token, {"title": "Run a half marathon"})
-        self._goals.append(goal["id"])
+        made.append(goal["id"])
 
 
 async def _unmeasured(work: list[Callable[[], Any]]) -> None:

@@ -30,6 +30,10 @@ class Outcome:
     limit: Side = field(default_factory=Side)
     waymark: Side = field(default_factory=Side)
 
+    @property
+    def errors(self) -> list[str]:
+        return [*self.limit.errors, *self.waymark.errors]
+
     def ratio(self, name: str) -> float | None:
         """The median over the rounds of Waymark's figure divided by the limit's of the same round."""
         pairs = zip(self.waymark.rounds, self.limit.rounds, strict=True)
@@ -40,7 +44,6 @@ class Outcome:
 def measure(system: System, scenario: Scenario) -> Outcome:
     """Run all rounds of a scenario; every other round begins with the other side."""
     outcome = Outcome(scenario)
-    system.client.ask("make_goals", scenario.turns * scenario.rounds)
     outcome.waymark.errors += system.model.ask("pace", scenario.first_token, scenario.gap)
     for number in range(scenario.rounds):
         sides = [(_limit, outcome.limit), (_waymark, outcome.waymark)]
@@ -58,7 +61,7 @@ def _limit(system: System, scenario: Scenario, side: Side) -> None:
 
 
 def _waymark(system: System, scenario: Scenario, side: Side) -> None:
-    system.client.ask("open", scenario.turns)
+    system.client.ask("open", system.client.ask("make_goals", scenario.turns))
     tokens = system.prompt_tokens()
     before = {name: cpu_ms([pid]) for name, pid in system.parts.items()}
     pids = list(system.parts.values())

@@ -1,11 +1,13 @@
 """The figures as a table for people and as JSON for programs."""
 
 import os
+import statistics
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
+from bench.growth import LONG, SHORT, Growth
 from bench.measure import Outcome
 
 # (name, label, in which scenarios)
@@ -52,8 +54,19 @@ def parts(outcomes: Sequence[Outcome]) -> str:
     return "\n".join(lines)
 
 
-def document(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+def growth(figures: Growth | None) -> str:
+    if figures is None:
+        return ""
+    short, long = statistics.median(figures.short), statistics.median(figures.long)
+    return (
+        f"growth: CPU ms per step, with PostgreSQL: {short:.1f} at {SHORT} entries, {long:.1f} at {LONG:,}: "
+        f"{figures.ratio:.2f} ×"
+    )
+
+
+def document(outcomes: Sequence[Outcome], growth: Growth | None) -> dict[str, Any]:
     return {
+        "growth": asdict(growth) | {"ratio": growth.ratio} if growth else None,
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
         "cores": os.cpu_count(),
         "load": os.getloadavg()[0],
@@ -62,7 +75,7 @@ def document(outcomes: Sequence[Outcome]) -> dict[str, Any]:
                 "limit": outcome.limit.median(),
                 "waymark": outcome.waymark.median(),
                 "ratios": {name: outcome.ratio(name) for name in outcome.waymark.median() if name not in NO_RATIO},
-                "errors": [*outcome.limit.errors, *outcome.waymark.errors][:20],
+                "errors": outcome.errors[:20],
                 "rounds": {"limit": outcome.limit.rounds, "waymark": outcome.waymark.rounds},
                 "of": asdict(outcome.scenario),
             }

@@ -72,7 +72,7 @@ def measure(thread_id: UUID) -> None:
     """Archive what is too long of a session whose tokens nobody has counted."""
     with orm():
         thread = Thread.objects.filter(pk=thread_id).first()
-    if thread and estimate(load(thread_id, thread.from_seq).messages) > settings.WAYMARK_SESSION_TOKENS:
+    if thread and estimate(load(thread_id, thread.from_seq)) > settings.WAYMARK_SESSION_TOKENS:
         archive_session(thread_id, ArchiveReason.LONG)
 
 

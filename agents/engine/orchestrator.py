@@ -27,6 +27,7 @@ from agents.providers import pool as provider_pool
 from agents.providers.base import Provider, ProviderError, TextDelta
 from memory import transcript
 from memory.models import RunStatus
+from memory.transcript import Transcript
 from tools.cancel import Cancelled, CancelToken
 
 log = structlog.get_logger(__name__)
@@ -115,8 +116,9 @@ class Orchestrator:
 
     def _run(self, thinker: Thinker, steps: Steps) -> Ending:
         try:
-            for event in self._loop(steps).run():
-                self._handle(event, steps)
+            with transcript.opened(self.held.lease.thread_id, self.summons.thread.from_seq) as history:
+                for event in self._loop(steps, history).run():
+                    self._handle(event, steps)
             return Ending.done(steps.last_reply, thinker.settled)
         except Cancelled:
             return Ending.stopped(steps.finished, thinker.settled)
@@ -137,9 +139,8 @@ class Orchestrator:
                 if leases.draining.is_set() and not event.last:
                     raise HandedOver
 
-    def _loop(self, steps: Steps) -> CoreLoop:
+    def _loop(self, steps: Steps, history: Transcript) -> CoreLoop:
         limits, lease = self.summons.agentable.limits(), self.held.lease
-        history = transcript.load(lease.thread_id, self.summons.thread.from_seq)
         lease.next_seq = history.next_seq
         return CoreLoop(
             messages=history.messages,

@@ -78,7 +78,7 @@ class Shortening:
         with orm():
             thread = Thread.objects.get(pk=lease.thread_id)
         self.thinker.system = system_prompt(summons.agentable, last_summaries(lease.thread_id), summons.time_zone)
-        return transcript.load(lease.thread_id, thread.from_seq).messages
+        return transcript.load(lease.thread_id, thread.from_seq)
 
 
 def _named(error: ProviderError, messages: Sequence[Message]) -> ProviderError:

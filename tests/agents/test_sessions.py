@@ -3,7 +3,6 @@
 from datetime import timedelta
 
 import pytest
-from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -20,7 +19,6 @@ from tests.factories import (
     GoalFactory,
     HistoryEntryFactory,
     ThreadMessageFactory,
-    UserFactory,
     bearer,
 )
 

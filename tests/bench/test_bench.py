@@ -18,7 +18,8 @@ def test_a_quick_run_measures_every_scenario_on_both_sides_without_an_error(tmp_
         check=False,
     )
     assert run.returncode == 0, run.stderr
-    scenarios = json.loads(file.read_text())["scenarios"]
+    figures = json.loads(file.read_text())
+    scenarios = figures["scenarios"]
     assert set(scenarios) == {"overhead", "throughput", "concurrency", "stream"}
     for scenario in scenarios.values():
         for side in ("limit", "waymark"):
@@ -31,3 +32,5 @@ def test_a_quick_run_measures_every_scenario_on_both_sides_without_an_error(tmp_
     )
     assert scenarios["stream"]["waymark"]["lag_p50_ms"] > 0
     assert "| overhead | wall ms per turn |" in run.stdout
+    assert figures["growth"]["errors"] == []
+    assert figures["growth"]["ratio"] > 0

@@ -1,25 +1,21 @@
 """A conversation in a real browser, with the web and worker processes of the product and the demo model."""
 
 import re
-import shutil
 from collections.abc import Iterator
 
 import pytest
 from django.contrib.auth.models import User
-from django.test import Client
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from agents.live.stream import redis_client
-from agents.services import assistant_of
 from goals.models import Goal
 from memory.models import AgentRun, Note, RunStatus, ThreadMessage
+from tests.browser.conftest import signed_in
 from tests.factories import AgentRunFactory, GoalFactory, ThreadMessageFactory, UserFactory
 from tests.processes import answers, wait_until, web, worker
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-WIDE = {"width": 1440, "height": 900}
 MAIN_JOB = "Create a note about what I need for a half marathon in May"
 SLOW = 30_000
 
@@ -46,37 +42,10 @@ def site(django_db_setup: None) -> Iterator[str]:
         yield address
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
-        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")  # playwright's loop runs in this thread; the tests are sync
-        started = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
-        yield started
-        started.close()
-
-
-@pytest.fixture
-def user() -> User:
-    person = UserFactory.create(first_name="Ines")
-    agent = assistant_of(person)
-    agent.welcomed = True
-    agent.save()
-    return person
-
-
 @pytest.fixture
 def goal(user: User) -> Goal:
     goal: Goal = GoalFactory.create(user=user, title="Vienna half marathon")
     return goal
-
-
-def signed_in(browser: Browser, site: str, user: User, **options: object) -> BrowserContext:
-    client = Client()
-    client.force_login(user)
-    context = browser.new_context(viewport=WIDE, base_url=site, **options)  # type: ignore[arg-type]
-    context.add_cookies([{"name": "sessionid", "value": client.cookies["sessionid"].value, "url": site}])
-    context.set_default_timeout(SLOW)
-    return context
 
 
 @pytest.fixture

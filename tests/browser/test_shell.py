@@ -3,47 +3,26 @@
 Served without websockets, so it also shows that pages work without them.
 """
 
-import shutil
 from collections.abc import Iterator
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from django.contrib.auth.models import User
-from django.test import Client
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Dialog, Page, Request, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Dialog, Page, Request
 from pytest_django.live_server_helper import LiveServer
 
-from agents.services import assistant_of
 from goals.models import Goal
 from memory.models import Source
 from tests.agents.live.test_markdown import PAYLOADS
-from tests.factories import AgentRunFactory, GoalFactory, NoteFactory, ThreadMessageFactory, UserFactory
+from tests.browser.conftest import WIDE, signed_in
+from tests.factories import AgentRunFactory, GoalFactory, NoteFactory, ThreadMessageFactory
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
-WIDE, PHONE = {"width": 1440, "height": 900}, {"width": 390, "height": 844}
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+PHONE = {"width": 390, "height": 844}
 PAGES = ["/", "/notes/", "/notes/new/", "/jobs/", "/settings/", "/settings/models/", "/settings/devices/"]
 PAGES += ["/settings/appearance/", "/goals/new/", "/assistant/", "/welcome/", "/welcome/goal/"]
 RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
-        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")  # playwright's loop runs in this thread; the tests are sync
-        started = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
-        yield started
-        started.close()
-
-
-@pytest.fixture
-def user() -> User:
-    person = UserFactory.create(first_name="Ines")
-    agent = assistant_of(person)
-    agent.welcomed = True
-    agent.save()
-    return person
 
 
 @pytest.fixture
@@ -58,13 +37,9 @@ def goal(user: User) -> Goal:
 
 @pytest.fixture
 def context(browser: Browser, live_server: LiveServer, user: User) -> Iterator[BrowserContext]:
-    client = Client()
-    client.force_login(user)
-    signed_in = browser.new_context(viewport=WIDE, base_url=live_server.url)  # type: ignore[arg-type]
-    cookie = {"name": "sessionid", "value": client.cookies["sessionid"].value, "url": live_server.url}
-    signed_in.add_cookies([cookie])  # type: ignore[list-item]
-    yield signed_in
-    signed_in.close()
+    window = signed_in(browser, live_server.url, user)
+    yield window
+    window.close()
 
 
 @pytest.fixture

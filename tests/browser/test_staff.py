@@ -1,16 +1,15 @@
 """The staff's pages and the API's own page in a real browser, under their content policies."""
 
-import shutil
 from collections.abc import Iterator
 
 import pytest
 from django.contrib.auth.models import User
-from django.test import Client
 from django.urls import reverse
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 from pytest_django.live_server_helper import LiveServer
 
 from memory.models import Thread
+from tests.browser.conftest import signed_in
 from tests.factories import (
     AgentActionFactory,
     AgentRunFactory,
@@ -21,27 +20,13 @@ from tests.factories import (
 )
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
-        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")  # playwright's loop runs in this thread; the tests are sync
-        started = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
-        yield started
-        started.close()
 
 
 @pytest.fixture
 def page(browser: Browser, live_server: LiveServer) -> Iterator[Page]:
     """A page of a member of staff that must not complain."""
     staff: User = UserFactory.create(staff=True)
-    client = Client()
-    client.force_login(staff)
-    context = browser.new_context(base_url=live_server.url)
-    cookie = {"name": "sessionid", "value": client.cookies["sessionid"].value, "url": live_server.url}
-    context.add_cookies([cookie])  # type: ignore[list-item]
+    context = signed_in(browser, live_server.url, staff)
     opened = context.new_page()
     troubles: list[str] = []
     opened.on("console", lambda said: troubles.append(said.text) if said.type == "error" else None)

@@ -62,7 +62,7 @@ def talk(goal: Goal, turns: int, size: int = 10) -> None:
 
 def live(goal: Goal) -> str:
     thread = Thread.objects.get(pk=goal.thread_id)
-    messages = transcript.load(thread.pk, thread.from_seq).messages
+    messages = transcript.load(thread.pk, thread.from_seq)
     return "\n".join(message.text for message in messages)
 
 

@@ -1,0 +1,73 @@
+"""What a turn costs when its conversation is long, beside one whose conversation is short.
+
+Whole turns through the public API, of Waymark alone. What counts is CPU time, of Waymark's processes and of PostgreSQL:
+the model's server reads each request wholly, so that wall time grows with the history whatever Waymark does.
+"""
+
+import statistics
+from dataclasses import dataclass, field
+from uuid import UUID
+
+import orjson
+import psycopg
+
+from bench.batch import Order
+from bench.processes import cpu_ms, tree_cpu_ms
+from bench.system import System
+
+SHORT, LONG = 50, 5_000
+STEPS = 3  # of a turn
+WORDS = "what was said " * 17  # about 240 characters, as in an ordinary conversation
+
+SEED = """
+INSERT INTO memory_historyentry (thread_id, seq, role, blocks)
+SELECT goal.thread_id, seq, CASE seq %% 2 WHEN 1 THEN 'user' ELSE 'assistant' END, %(blocks)s
+FROM goals_goal goal, generate_series(1, %(entries)s) AS seq WHERE goal.id = ANY(%(goals)s)
+"""
+
+
+@dataclass(slots=True)
+class Growth:
+    """CPU milliseconds per step, round by round, with PostgreSQL's."""
+
+    short: list[float] = field(default_factory=list)
+    long: list[float] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+
+    @property
+    def ratio(self) -> float:
+        return statistics.median(long / short for long, short in zip(self.long, self.short, strict=True))
+
+
+def measure_growth(system: System, rounds: int, turns: int) -> Growth:
+    """Run rounds of turns in goals with a short and with a long history. The first turn in each is not counted: it
+    may find a worker that has not seen the conversation yet."""
+    growth = Growth()
+    short, long = _seeded(system, turns, SHORT), _seeded(system, turns, LONG)
+    _spent(system, short + long, growth)
+    for number in range(rounds):
+        sides = [(short, growth.short), (long, growth.long)]
+        for goals, figures in sides if number % 2 else reversed(sides):
+            figures.append(_spent(system, goals, growth) / turns / STEPS)
+    return growth
+
+
+def _seeded(system: System, count: int, entries: int) -> list[str]:
+    goals: list[str] = system.client.ask("make_goals", count)
+    blocks = orjson.dumps([{"type": "text", "text": WORDS}]).decode()
+    with psycopg.connect(system.database_url) as connection:
+        connection.execute(SEED, {"blocks": blocks, "entries": entries, "goals": [UUID(goal) for goal in goals]})
+    return goals
+
+
+def _spent(system: System, goals: list[str], growth: Growth) -> float:
+    """Run one turn in each goal, one after the other; return the CPU time of all, in milliseconds."""
+    system.client.ask("open", goals)
+    before = _used(system)
+    batch = system.client.batch(Order(len(goals), 1), lambda: None)
+    growth.errors += batch.errors
+    return _used(system) - before
+
+
+def _used(system: System) -> float:
+    return cpu_ms(system.parts.values()) + tree_cpu_ms(system.postgres)

@@ -1,0 +1,44 @@
+"""A real browser, and windows of it in which somebody is signed in."""
+
+import shutil
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from playwright.sync_api import Browser, BrowserContext, sync_playwright
+
+from agents.services import assistant_of
+from tests.factories import UserFactory
+
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+WIDE = {"width": 1440, "height": 900}
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
+        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")  # playwright's loop runs in this thread; the tests are sync
+        started = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def user() -> User:
+    """Somebody who has been welcomed already."""
+    person = UserFactory.create(first_name="Ines")
+    agent = assistant_of(person)
+    agent.welcomed = True
+    agent.save()
+    return person
+
+
+def signed_in(browser: Browser, site: str, user: User, **options: Any) -> BrowserContext:
+    """A window in which the user has a session of the site."""
+    client = Client()
+    client.force_login(user)
+    context = browser.new_context(viewport=WIDE, base_url=site, **options)  # type: ignore[arg-type]
+    context.add_cookies([{"name": "sessionid", "value": client.cookies["sessionid"].value, "url": site}])
+    return context
