@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -64,8 +65,9 @@ def archivers(goals: list[Goal], folder: Path) -> Iterator[list[subprocess.Popen
 
 
 def write(goals: list[Goal], victims: list[subprocess.Popen[bytes]]) -> None:
-    """Say something in every session, again and again, and kill an archiver now and then."""
+    """Say something in every session, again and again, and kill an archiver now and then; the others go on."""
     for number in range(ROUNDS):
+        before = AgentHistory.objects.done().count()
         for goal in goals:
             services.send_message(goal.thread, f"remember {number}")
             time.sleep(random.random() / 4)
@@ -73,6 +75,11 @@ def write(goals: list[Goal], victims: list[subprocess.Popen[bytes]]) -> None:
         time.sleep(random.random() * 2)
         if number % 3 == 2 and victims:
             victims.pop().kill()
+            wait_until(partial(more_than, before), 60)
+
+
+def more_than(archives: int) -> bool:
+    return AgentHistory.objects.done().count() > archives
 
 
 def assert_nothing_fell_between(goal: Goal) -> None:
@@ -118,7 +125,7 @@ def test_f12_archivers_writer_and_kill_9(llm: LLMServer, tmp_path: Path) -> None
     assert [process.returncode for process in all_of_them[KILLED:]] == [0] * (ARCHIVERS - KILLED), (
         "no deadlock, no error"
     )
-    assert archives > SESSIONS
+    assert archives >= KILLED
     for goal in goals:
         assert_nothing_fell_between(goal)
     assert not llm.violations

@@ -21,6 +21,7 @@ from goals.models import Goal
 from memory import transcript
 from memory.archive import Finish
 from memory.models import AgentHistory, AgentRun, ArchiveReason, HistoryEntry, Source, Thread
+from memory.recall import find_sessions
 from tests.agents.engine.test_orchestrator import NOTE, assert_quiet, cells, wait_until
 from tests.factories import AgentTaskFactory, HistoryEntryFactory
 from tests.llm_script import Hang, Reply, Request, Scripted, Status
@@ -416,3 +417,20 @@ def test_notes_are_listed_again_in_the_next_session(goal: Goal, say: Say, llm: L
     archiving.archive_session(goal.thread_id, IDLE)
     say("Third")
     assert "- Shoes: New ones" in llm.requests[-1].last_user_text
+
+
+@pytest.mark.parametrize("words", ["different", "one_line", "symbols"])
+def test_sto_03_a_huge_session_is_archived_and_found(goal: Goal, llm: LLMServer, words: str) -> None:
+    text = {
+        "different": lambda: " ".join(uuid.uuid4().hex for _ in range(60_000)),
+        "one_line": lambda: "".join(uuid.uuid4().hex for _ in range(150_000)),
+        "symbols": lambda: " ".join(chr(0x20000 + number) for number in range(40_000)),
+    }[words]()
+    summaries(llm, Reply(text=SUMMARY))
+    HistoryEntryFactory(thread=goal.thread, seq=1, blocks=[{"type": "text", "text": f"zugspitze {text}"}])
+    for seq in range(2, 80):
+        HistoryEntryFactory(thread=goal.thread, seq=seq, blocks=[{"type": "text", "text": text[seq * 5_000 :][:4_900]}])
+    assert archiving.archive_session(goal.thread_id, IDLE) is Finish.DONE
+    assert AgentHistory.objects.get().entries[0]["blocks"][0]["text"].endswith(text[-100:])
+    assert [found.summary for found in find_sessions(goal.thread_id, "zugspitze")] == [SUMMARY]
+    assert find_sessions(goal.thread_id, "zugspitz"), "letters are compared as well"
