@@ -7,6 +7,7 @@ from uuid import UUID
 
 import structlog
 from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
 from django.utils.module_loading import import_string
 
 from agents.agentable import Agentable, agentable_of
@@ -83,7 +84,7 @@ def archive_session(thread_id: UUID, reason: ArchiveReason, *, at_once: bool = F
         thread = Thread.objects.filter(pk=thread_id).first()
         if thread is None or not agentable_of(thread).has_sessions:
             return None
-        choice = choice_for(thread)
+        choice = _choice(thread)
         reserved = archive.reserve(
             thread_id, reason, seconds=seconds(), share=KEPT if reason == ArchiveReason.LONG else 0, at_once=at_once
         )
@@ -102,7 +103,7 @@ def shorten_session(holder: Holder, thread_id: UUID, choice: Choice, stop: Cance
     return reserved is not None and complete(reserved, choice, stop) is Finish.DONE
 
 
-def complete(reserved: Reservation, choice: Choice, stop: CancelToken | None = None) -> Finish | None:
+def complete(reserved: Reservation, choice: Choice | None, stop: CancelToken | None = None) -> Finish | None:
     """Sum up what is reserved, unless that is done already, and finish."""
     try:
         made = Summary(reserved.summary, reserved.model) if reserved.summary else summarise(reserved, choice, stop)
@@ -121,6 +122,15 @@ def seconds() -> float:
     """How long a reservation is nobody else's."""
     allowed: float = settings.WAYMARK_SUMMARY_SECONDS
     return allowed * PATIENCE
+
+
+def _choice(thread: Thread) -> Choice | None:
+    """A connection whose key no field key opens any more is as good as none."""
+    try:
+        return choice_for(thread)
+    except ImproperlyConfigured:
+        log.warning("no model for summaries", thread=str(thread.pk))
+        return None
 
 
 def _announce(thread: Thread) -> None:

@@ -6,6 +6,8 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import psycopg
+import structlog
 from django.conf import settings
 from django.utils import timezone
 
@@ -21,6 +23,8 @@ from memory.compaction import shortened
 from memory.pool import orm
 from memory.text import clip
 from tools.cancel import Cancelled, CancelToken
+
+log = structlog.get_logger(__name__)
 
 # The request must fit where the session did not: each try reads so much less of it (case PRV-10).
 SHRINKS = (1, 4, 16)
@@ -44,16 +48,17 @@ class Summary:
     model: str
 
 
-def summarise(reservation: Reservation, choice: Choice, stop: CancelToken | None = None) -> Summary:
+def summarise(reservation: Reservation, choice: Choice | None, stop: CancelToken | None = None) -> Summary:
     """
     Args:
+        choice: None when there is no model to ask.
         stop: ends the call early, when the run that waits for it is stopped.
 
     Raises:
         SummaryFailed: the model did not give one, or took too long.
         Cancelled: `stop` was set.
     """
-    if is_demo(choice) or reservation.tries >= settings.WAYMARK_SUMMARY_TRIES:
+    if choice is None or is_demo(choice) or reservation.tries >= settings.WAYMARK_SUMMARY_TRIES:
         return Summary(fallback_summary(reservation.entries), "")
     with _in_time(stop) as cancel:
         try:
@@ -64,6 +69,11 @@ def summarise(reservation: Reservation, choice: Choice, stop: CancelToken | None
             if stop is not None:
                 stop.check()
             raise SummaryFailed("The summary took too long.") from None
+        except psycopg.Error:
+            raise
+        except Exception as error:
+            log.exception("summary failed")
+            raise SummaryFailed("Something went wrong inside Waymark. The log has the details.") from error
     return Summary(_checked(reply), choice.model)
 
 
@@ -97,6 +107,9 @@ def _recorded(reservation: Reservation, choice: Choice, words: str, cancel: Canc
         raise
     except Cancelled:
         _finished(row, CallStatus.CANCELLED, Usage(), since)
+        raise
+    except Exception as error:
+        _finished(row, CallStatus.FAILED, Usage(), since, type(error).__name__)
         raise
     _finished(row, CallStatus.DONE, reply.usage, since)
     return reply

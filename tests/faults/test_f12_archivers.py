@@ -30,6 +30,9 @@ SEED = 4711
 SESSIONS, ARCHIVERS, KILLED, ROUNDS = 4, 8, 4, 12
 QUICK = {"WAYMARK_SUMMARY_SECONDS": "4", "WAYMARK_SUMMARY_TRIES": "100", "WAYMARK_LOG_LEVEL": "ERROR"}
 
+# The archivers leave little time to the worker: its leases are not what is tested here.
+STEADY = {"WAYMARK_LEASE_SECONDS": "20", "WAYMARK_RENEW_SECONDS": "1"}
+
 ARCHIVER = """
 import os, random, time
 from pathlib import Path
@@ -41,7 +44,7 @@ folder = Path({folder!r})
 while not (folder / "over").exists():
     reason = random.choice([ArchiveReason.IDLE, ArchiveReason.LONG])
     archive_session(UUID(random.choice({threads!r})), reason, at_once=True)
-    time.sleep(random.random() / 20)
+    time.sleep(random.random() / 3)
 """
 
 
@@ -71,7 +74,7 @@ def write(goals: list[Goal], victims: list[subprocess.Popen[bytes]]) -> None:
         for goal in goals:
             services.send_message(goal.thread, f"remember {number}")
             time.sleep(random.random() / 4)
-        wait_until(lambda: not AgentRun.objects.live().exists(), 60)
+        wait_until(lambda: not AgentRun.objects.live().exists(), 120)
         time.sleep(random.random() * 2)
         if number % 3 == 2 and victims:
             victims.pop().kill()
@@ -105,7 +108,7 @@ def test_f12_archivers_writer_and_kill_9(llm: LLMServer, tmp_path: Path) -> None
     goals: list[Goal] = [GoalFactory() for _ in range(SESSIONS)]
     for goal in goals:
         connections.connect_model(goal.user, "compatible", "test-model", llm.url, "key")
-    with worker(**QUICK), archivers(goals, tmp_path) as all_of_them:
+    with worker(**QUICK, **STEADY), archivers(goals, tmp_path) as all_of_them:
         victims = all_of_them[:KILLED]
         write(goals, [*victims])
         wait_until(lambda: not AgentRun.objects.live().exists(), 60)

@@ -17,6 +17,7 @@ from agents import services
 from agents.engine import archiving, jobs, journal
 from agents.engine.clock import tick
 from agents.models import ModelCall
+from goals.context import build
 from goals.models import Goal
 from memory import transcript
 from memory.archive import Finish
@@ -231,6 +232,30 @@ def test_without_a_model_the_summary_is_made_without_one(goal: Goal, llm: LLMSer
     assert archiving.archive_session(goal.thread_id, IDLE) is Finish.DONE
     assert AgentHistory.objects.get().model == ""
     assert not ModelCall.objects.exists()
+
+
+def test_a_key_that_nothing_opens_is_as_good_as_no_model(goal: Goal, llm: LLMServer) -> None:
+    goal.user.model_connections.update(sealed_key="from another server")
+    talk(goal, 2)
+    assert archiving.archive_session(goal.thread_id, IDLE) is Finish.DONE
+    assert AgentHistory.objects.get().model == ""
+
+
+def test_an_address_that_is_none_is_a_failure_on_record(goal: Goal, llm: LLMServer) -> None:
+    goal.user.model_connections.update(base_url="http://\x01")
+    talk(goal, 2)
+    assert archiving.archive_session(goal.thread_id, IDLE) is None
+    assert AgentHistory.objects.get().status == "failed"
+    assert not ModelCall.objects.filter(status="started").exists()
+
+
+def test_the_cost_of_summaries_is_part_of_what_the_month_cost(goal: Goal, llm: LLMServer) -> None:
+    goal.user.model_connections.update(kind="openai", model="gpt-5-mini")
+    talk(goal, 2)
+    summaries(llm, Reply(text=SUMMARY, usage=(1_000_000, 0)))
+    archiving.archive_session(goal.thread_id, IDLE)
+    shell = build(goal.user)
+    assert (shell.spent, shell.spent_known) == (Decimal("0.25"), True)
 
 
 def test_con_03_e_two_at_once_make_one_archive_and_pay_one_summary(goal: Goal, llm: LLMServer) -> None:
