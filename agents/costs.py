@@ -21,5 +21,5 @@ class Spent:
 def beside_runs(user: User, since: datetime) -> Spent:
     calls = ModelCall.objects.filter(thread__user=user, created_at__gte=since)
     unpriced = Count("pk", filter=Q(cost=None) & ~Q(status=CallStatus.STARTED))
-    sums = calls.aggregate(cost=Sum("cost"), unpriced=unpriced)
-    return Spent(sums["cost"] or Decimal(0), not sums["unpriced"])
+    sums = calls.aggregate(spent=Sum("cost"), unpriced=unpriced)
+    return Spent(sums["spent"] or Decimal(0), not sums["unpriced"])
