@@ -28,7 +28,10 @@ class Limits:
 
 
 class Agentable(models.Model):
-    """Abstract: owner, thread, and the hooks by which the engine drives any kind of agent."""
+    """Abstract: owner, thread, and the hooks by which the engine drives any kind of agent.
+
+    has_sessions: whether its history is archived, after which a new session begins.
+    """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     thread = models.OneToOneField(Thread, models.CASCADE, related_name="%(app_label)s_%(class)s")
@@ -42,6 +45,7 @@ class Agentable(models.Model):
     knows_notes: ClassVar[bool] = True
     reschedules: ClassVar[bool] = True
     """Whether a run waits by itself for a model that fails for minutes; else it ends, and the agent pauses."""
+    has_sessions: ClassVar[bool] = True
 
     class Meta:
         abstract = True

@@ -6,10 +6,11 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
 
-from agents.agentable import Agentable
+from agents.agentable import Agentable, agentable_of
 from agents.models import ModelConnection
 from agents.providers.base import Endpoint
 from agents.secrets import seal, unseal
+from memory.models import Thread
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,16 @@ def server_choice() -> Choice:
     if settings.OPENAI_API_KEY:
         return Choice(Endpoint("openai", "", settings.OPENAI_API_KEY), settings.WAYMARK_MODEL)
     return Choice(Endpoint("demo"), "demo")
+
+
+def choice_for(thread: Thread) -> Choice:
+    """The model that works beside the runs of a thread: for summaries and the like."""
+    return choose(agentable_of(thread), default_connection(thread.user_id))
+
+
+def is_demo(choice: Choice) -> bool:
+    """Whether this is the demonstration, which can neither read nor sum up."""
+    return choice.endpoint.kind == "demo"
 
 
 def uses_demo(user: User) -> bool:

@@ -22,13 +22,14 @@ class ModelCallAdmin(ReadOnlyAdmin[ModelCall]):
         *("input_tokens", "output_tokens", "cached_tokens", "cost", "latency_ms"),
     ]
     list_filter = ["status", "provider", ("cost", admin.EmptyFieldListFilter), "created_at"]
-    list_select_related = ["run__thread__user"]
-    search_fields = ["model", "run__thread__user__email"]
+    list_select_related = ["run__thread__user", "thread__user"]
+    search_fields = ["model", "run__thread__user__email", "thread__user__email"]
     ordering = ["-created_at"]
 
     @admin.display(ordering="run__thread__user__email")
     def user(self, call: ModelCall) -> str:
-        return str(call.run.thread.user)
+        thread = call.run.thread if call.run else call.thread
+        return str(thread.user) if thread else ""
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         response = super().changelist_view(request, extra_context)

@@ -89,6 +89,7 @@ class AgentTask(Agentable):
     audience = Audience.TASK
     knows_notes = False
     reschedules = False
+    has_sessions = False
 
     objects = OwnedQuerySet["AgentTask"].as_manager()
 
@@ -126,11 +127,15 @@ class CallStatus(models.TextChoices):
 
 
 class ModelCall(models.Model):
-    """One call of a model: what it used and what it cost. Unknown stays null, which is not zero."""
+    """One call of a model: what it used and what it cost. Unknown stays null, which is not zero.
+
+    A step of a run names its `run`; a call beside it, such as a summary, its `thread`.
+    """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    run = models.ForeignKey(AgentRun, models.CASCADE, related_name="calls", db_index=False)
-    step = models.PositiveIntegerField()
+    run = models.ForeignKey(AgentRun, models.CASCADE, null=True, related_name="calls", db_index=False)
+    thread = models.ForeignKey(Thread, models.CASCADE, null=True, related_name="calls", db_index=False)
+    step = models.PositiveIntegerField(default=0)
     attempt = models.PositiveIntegerField(default=1, db_default=1)
     provider = models.CharField(max_length=20)
     model = models.CharField(max_length=200)
@@ -146,7 +151,17 @@ class ModelCall(models.Model):
 
     class Meta:
         ordering = ["created_at"]
-        indexes = [models.Index(fields=["run", "step"]), models.Index(fields=["-created_at"])]
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(run=None, thread__isnull=False) | models.Q(run__isnull=False, thread=None),
+                name="call_of_a_run_or_a_thread",
+            )
+        ]
+        indexes = [
+            models.Index(fields=["run", "step"]),
+            models.Index(fields=["-created_at"]),
+            models.Index(fields=["thread"], condition=models.Q(thread__isnull=False), name="calls_beside_runs"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.model} step {self.step} ({self.status})"

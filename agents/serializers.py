@@ -7,7 +7,17 @@ from uuid import UUID
 from rest_framework import serializers
 
 from agents.live import snapshot
-from memory.models import AgentRun, MessageType, Note, RunStatus, Source, ThreadMessage, Trigger
+from memory.models import (
+    AgentHistory,
+    AgentRun,
+    ArchiveReason,
+    MessageType,
+    Note,
+    RunStatus,
+    Source,
+    ThreadMessage,
+    Trigger,
+)
 from memory.text import clean
 from tools.models import ActionStatus, AgentAction
 
@@ -137,6 +147,29 @@ class NoteShape(serializers.ModelSerializer[Note]):
     class Meta:
         model = Note
         fields = ["id", "title", "body", "author", "created_at", "updated_at"]
+        read_only_fields = fields
+
+
+class SessionShape(serializers.ModelSerializer[AgentHistory]):
+    reason = serializers.ChoiceField(ArchiveReason.choices, help_text="Why the session was archived")
+    number = serializers.SerializerMethodField(help_text="Counted from 1 within the conversation")
+
+    class Meta:
+        model = AgentHistory
+        fields = ["id", "number", "reason", "summary", "message_count", "started_at", "ended_at"]
+        read_only_fields = fields
+
+    def get_number(self, session: AgentHistory) -> int:
+        return session.generation + 1
+
+
+class WholeSessionShape(SessionShape):
+    entries = serializers.ListField(
+        child=serializers.DictField(), help_text="As the model saw them: seq, role, blocks, run, at"
+    )
+
+    class Meta(SessionShape.Meta):
+        fields = [*SessionShape.Meta.fields, "entries"]
         read_only_fields = fields
 
 

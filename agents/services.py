@@ -15,7 +15,17 @@ from agents.live.announce import announce_run, announce_status, posted, status_c
 from agents.live.stream import publish
 from agents.models import AgentTask, UserAgent
 from memory.ids import new_id
-from memory.models import AgentRun, RunStatus, Source, Thread, ThreadMessage, Trigger
+from memory.models import (
+    AgentHistory,
+    AgentRun,
+    ArchiveReason,
+    HistoryEntry,
+    RunStatus,
+    Source,
+    Thread,
+    ThreadMessage,
+    Trigger,
+)
 from memory.text import clean
 
 # How long a deletion waits for runs to end that it has just stopped.
@@ -95,10 +105,12 @@ def retry(message: ThreadMessage) -> UUID:
     """Start a new run after an error message, on the history as it is. Returns the run's id (the live one if any).
 
     Raises:
-        Refused: the message is not an error that can be tried again.
+        Refused: the message is not an error that can be tried again, or its session is archived.
     """
     newer = ThreadMessage.objects.filter(thread=message.thread_id, position__gt=message.position)
-    if message.source != Source.ERROR or not message.metadata.get("retryable") or newer.exists():
+    gone = AgentHistory.objects.done().filter(thread=message.thread_id, position__gte=message.position)
+    retryable = message.source == Source.ERROR and message.metadata.get("retryable")
+    if not retryable or newer.exists() or gone.exists():
         raise Refused("not_retryable", "This cannot be tried again.")
     return wake(message.thread, Trigger.RETRY)
 
@@ -117,6 +129,20 @@ def wake(thread: Thread, trigger: Trigger) -> UUID:
         announce_status(thread, run_id, RunStatus.QUEUED)
         bell.ring(run_id)
     return run_id
+
+
+def archive_now(thread: Thread, reason: ArchiveReason = ArchiveReason.BY_HAND) -> None:
+    """Have the live session archived without waiting until it is idle; a worker sums it up.
+
+    Raises:
+        Refused: the agent is at work, there is nothing to archive, or no worker could be told.
+    """
+    if AgentRun.objects.live().filter(thread=thread).exists():
+        raise Refused("busy", "The agent is at work; wait until it is done or stop it.")
+    if not HistoryEntry.objects.filter(thread=thread, seq__gte=thread.from_seq).exists():
+        raise Refused("empty", "Nothing was said since the last session.")
+    if not bell.ring_archive(thread.pk, reason):
+        raise Refused("unavailable", "The workers cannot be reached; try again in a moment.")
 
 
 def assistant_of(user: User) -> UserAgent:

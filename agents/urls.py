@@ -2,12 +2,15 @@
 
 from django.urls import path
 
-from agents import views
+from agents import session_views, views
 
 urlpatterns = [
     path("assistant/", views.assistant, name="assistant"),
     path("threads/<uuid:thread_id>/messages", views.thread_messages, name="thread_messages"),
     path("threads/<uuid:thread_id>/turns", views.thread_turns, name="thread_turns"),
+    path("threads/<uuid:thread_id>/sessions/", session_views.thread_sessions, name="thread_sessions"),
+    path("threads/<uuid:thread_id>/sessions/archive", session_views.sessions_archive, name="sessions_archive"),
+    path("sessions/<uuid:session_id>/", session_views.session, name="session"),
     path("runs/<uuid:run_id>/stop", views.run_stop, name="run_stop"),
     path("runs/<uuid:run_id>/retry", views.run_retry, name="run_retry"),
     path("messages/<uuid:message_id>/retry", views.message_retry, name="message_retry"),

@@ -9,6 +9,7 @@ from agents.api.threads import AssistantEvents, AssistantMessages
 from goals.api.goals import GoalEvents, GoalMessages, Goals, OneGoal
 from goals.api.notes import GoalNotes, OneNote
 from goals.api.runs import OneRun, RetryRun, RunActions, Runs, StopRun
+from goals.api.sessions import GoalSessions, OneSession
 
 app_name = "api"
 
@@ -22,6 +23,8 @@ urlpatterns = declared(
         path("goals/<id:goal_id>/events", GoalEvents.as_view(), name="goal_events"),
         path("goals/<id:goal_id>/notes", GoalNotes.as_view(), name="goal_notes"),
         path("notes/<id:note_id>", OneNote.as_view(), name="note"),
+        path("goals/<id:goal_id>/sessions", GoalSessions.as_view(), name="goal_sessions"),
+        path("sessions/<id:session_id>", OneSession.as_view(), name="session"),
         path("runs", Runs.as_view(), name="runs"),
         path("runs/<id:run_id>", OneRun.as_view(), name="run"),
         path("runs/<id:run_id>/stop", StopRun.as_view(), name="run_stop"),

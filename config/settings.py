@@ -210,6 +210,7 @@ AGENT_TOOLS = [
     "tools.builtin.notes.CreateNote",
     "tools.builtin.notes.SearchNotes",
     "tools.builtin.notes.ListNotes",
+    "tools.builtin.recall.SearchAgentHistory",
 ]
 
 # Limits of one run (mission B1).
@@ -231,6 +232,13 @@ WAYMARK_RETRY_LONGEST_SECONDS = env.float("WAYMARK_RETRY_LONGEST_SECONDS", defau
 WAYMARK_RETRY_RATE_LIMIT_TRIES = env.int("WAYMARK_RETRY_RATE_LIMIT_TRIES", default=5)
 WAYMARK_RETRY_NETWORK_TRIES = env.int("WAYMARK_RETRY_NETWORK_TRIES", default=3)
 WAYMARK_RETRY_OTHER_TRIES = env.int("WAYMARK_RETRY_OTHER_TRIES", default=2)
+# Sessions (mission B7, B8): archived when idle, cut when longer than so many tokens; how long a summary may take in
+# seconds, how much of a session it reads in characters, and after how many failures one is made without a model.
+WAYMARK_SESSION_IDLE_MINUTES = env.float("WAYMARK_SESSION_IDLE_MINUTES", default=30)
+WAYMARK_SESSION_TOKENS = env.int("WAYMARK_SESSION_TOKENS", default=80_000)
+WAYMARK_SUMMARY_SECONDS = env.float("WAYMARK_SUMMARY_SECONDS", default=120)
+WAYMARK_SUMMARY_INPUT_LENGTH = env.int("WAYMARK_SUMMARY_INPUT_LENGTH", default=24_000)
+WAYMARK_SUMMARY_TRIES = env.int("WAYMARK_SUMMARY_TRIES", default=3)
 
 # The worker (docs/operations.md). Seconds.
 WAYMARK_LEASE_SECONDS = env.float("WAYMARK_LEASE_SECONDS", default=30)

@@ -15,6 +15,7 @@ from django.utils.functional import SimpleLazyObject
 
 from agents.agentable import Agentable
 from agents.connections import uses_demo
+from agents.costs import beside_runs
 from agents.models import UserAgent
 from agents.services import assistant_of
 from goals.models import Goal
@@ -53,7 +54,7 @@ class Shell:
 
 
 def shell(request: HttpRequest) -> dict[str, object]:
-    """Context processor. The database is asked only by pages that draw the frame, always with four queries."""
+    """Context processor. The database is asked only by pages that draw the frame, always with five queries."""
     user = getattr(request, "user", None)
     if user is None or not user.is_authenticated:
         return {"theme": theme_of(request)}
@@ -73,13 +74,14 @@ def build(user: User) -> Shell:
         unknown=Count("pk", filter=Q(created_at__gte=month_start(), cost_known=False)),
         working=Count("pk", filter=Q(status__in=LIVE)),
     )
+    beside = beside_runs(user, month_start())
     return Shell(
         assistant=_place(assistant, "you", "", reverse("assistant")),
         goals=[goal_place(goal) for goal in goals_with_state(user)[:SHOWN]],
         working=runs["working"],
         month=date_format(timezone.localtime(), "F"),
-        spent=runs["spent"] or Decimal(0),
-        spent_known=not runs["unknown"],
+        spent=(runs["spent"] or Decimal(0)) + beside.cost,
+        spent_known=not runs["unknown"] and beside.known,
         demo=uses_demo(user),
     )
 

@@ -16,6 +16,7 @@ from django.views.decorators.http import require_POST
 
 from memory import llm_transcript, quarantine
 from memory.admin_base import ReadOnlyAdmin, record
+from memory.history_admin import AgentHistoryAdmin as AgentHistoryAdmin
 from memory.models import AgentRun, HistoryEntry, Note, Thread
 
 SILENT_AFTER_SECONDS = 60
@@ -28,7 +29,10 @@ class ThreadAdmin(ReadOnlyAdmin[Thread]):
     list_select_related = ["user"]
     search_fields = ["id", "user__email"]
     ordering = ["-id"]
-    fields = ["user", "kind", "created_at", "active_at", "pending", "runtime", "elsewhere", "transcript"]
+    fields = [
+        *("user", "kind", "created_at", "active_at", "pending", "generation", "from_seq"),
+        *("runtime", "elsewhere", "transcript"),
+    ]
 
     @admin.display(boolean=True, description="orchestrator running")
     def working(self, thread: Thread) -> bool:
@@ -41,8 +45,11 @@ class ThreadAdmin(ReadOnlyAdmin[Thread]):
     @admin.display(description="see also")
     def elsewhere(self, thread: Thread) -> SafeString:
         return format_html(
-            '<a href="{}?thread__id__exact={}">runs</a> · <a href="{}">history as JSON</a>',
+            '<a href="{}?thread__id__exact={}">runs</a> · <a href="{}?thread__id__exact={}">archived sessions</a> · '
+            '<a href="{}">history as JSON</a>',
             reverse("admin:memory_agentrun_changelist"),
+            thread.pk,
+            reverse("admin:memory_agenthistory_changelist"),
             thread.pk,
             reverse("admin:memory_thread_history_json", args=[thread.pk]),
         )

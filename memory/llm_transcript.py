@@ -9,7 +9,8 @@ from uuid import UUID
 from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
 
-from memory.models import HistoryEntry, Thread
+from memory.archived import ENTRIES
+from memory.models import AgentHistory, HistoryEntry, Thread
 
 SHOWN = 300
 
@@ -31,7 +32,7 @@ class Row:
     run_id: UUID | None
     at: datetime
     parts: tuple[Part, ...]
-    quarantine: str
+    quarantine: str = ""
 
 
 def render(thread: Thread) -> SafeString:
@@ -48,6 +49,12 @@ def render(thread: Thread) -> SafeString:
 def _row(entry: HistoryEntry) -> Row:
     parts = tuple(map(part, entry.blocks))
     return Row(entry.seq, entry.role, entry.run_id, entry.created_at, parts, entry.quarantine)
+
+
+def render_archived(session: AgentHistory) -> SafeString:
+    entries = ENTRIES.validate_python(session.entries)
+    rows = [Row(e.seq, e.role, e.run, e.at, tuple(part(b.model_dump(mode="json")) for b in e.blocks)) for e in entries]
+    return render_to_string("admin/llm_transcript.html", {"rows": rows[-SHOWN:], "hidden": max(0, len(rows) - SHOWN)})
 
 
 def part(block: dict[str, Any]) -> Part:

@@ -9,22 +9,18 @@ from decimal import Decimal
 from typing import Self
 
 from django.conf import settings
-from django.contrib.auth.models import User
 from django.db import models
 from django.db.models import Q
 from django.db.models.expressions import RawSQL
 from django.db.models.functions import Now
 
+from memory.agent_history import (
+    AgentHistory as AgentHistory,
+    ArchiveReason as ArchiveReason,
+    ArchiveStatus as ArchiveStatus,
+)
 from memory.ids import new_id
-
-
-class OwnedQuerySet[M: models.Model](models.QuerySet[M]):
-    """The one door to objects that a user can reach; children are looked up through their owner."""
-
-    owner = "user"
-
-    def for_user(self, user: User) -> Self:
-        return self.filter(**{self.owner: user})
+from memory.owned import OwnedQuerySet as OwnedQuerySet
 
 
 class ThreadQuerySet(OwnedQuerySet["Thread"]):
@@ -36,7 +32,8 @@ class Thread(models.Model):
 
     `kind` and the Agentable's own `thread` link lead to it without a generic foreign key (see `agents.agentable`).
     `live_run` and `pending` change only by arithmetic in the row: a sub-select would see the snapshot of the
-    statement's start even after it waited for a lock.
+    statement's start even after it waited for a lock. `generation` counts the sessions that were archived; the live
+    one begins at the entry `from_seq` and changes only while no run works on it (`memory.archive`).
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
@@ -47,6 +44,8 @@ class Thread(models.Model):
     notes_digest = models.CharField(
         max_length=64, blank=True, default="", db_default="", help_text="Which notes the model was last told of"
     )
+    generation = models.PositiveIntegerField(default=0, db_default=0, help_text="Sessions archived so far")
+    from_seq = models.PositiveIntegerField(default=1, db_default=1, help_text="First entry of the live session")
     active_at = models.DateTimeField(db_default=Now(), help_text="When the user last wrote")
     created_at = models.DateTimeField(db_default=Now())
 

@@ -27,7 +27,7 @@ SELECT seq, role, blocks::text, quarantine FROM memory_historyentry
 WHERE thread_id = %(thread)s AND seq >= %(first)s
 UNION ALL
 SELECT seq, role, blocks::text, quarantine FROM memory_historyentry
-WHERE thread_id = %(thread)s AND seq < %(first)s AND quarantine <> ''
+WHERE thread_id = %(thread)s AND seq >= %(from)s AND seq < %(first)s AND quarantine <> ''
 ORDER BY seq
 """
 
@@ -36,13 +36,14 @@ type Recorded = Callable[[UUID, Sequence[str]], Mapping[str, ToolResult]]
 
 @dataclass(slots=True)
 class Past:
-    """The beginning of a history that no later row can change: whole turns, seen as they are stored.
+    """The beginning of a session that no later row can change: whole turns, seen as they are stored.
 
-    memo: what adapters have made of the messages.
+    from_seq: where the session begins (see `Thread`). memo: what adapters have made of the messages.
     """
 
     messages: list[Message] = field(default_factory=list)
     next_seq: int = 1
+    from_seq: int = 1
     size: int = 0
     memo: dict[str, object] = field(default_factory=dict)
 
@@ -85,8 +86,8 @@ _shelf = Shelf(KEPT)
 
 
 @contextlib.contextmanager
-def opened(thread_id: UUID, recorded: Recorded) -> Iterator[Transcript]:
-    """Read a thread's history for one run, grammatical whatever a crash may have left behind.
+def opened(thread_id: UUID, from_seq: int, recorded: Recorded) -> Iterator[Transcript]:
+    """Read a thread's live session for one run, grammatical whatever a crash may have left behind.
 
     Enter after the claim: an entry of the run's former worker may have been committed at the last moment.
 
@@ -94,10 +95,12 @@ def opened(thread_id: UUID, recorded: Recorded) -> Iterator[Transcript]:
         recorded: asked when something is amiss: what is known of the calls with these ids, which have no result.
     """
     past = _shelf.take(thread_id)
-    rows = pool.execute(LOAD, {"thread": thread_id, "first": past.next_seq})
+    if past.from_seq != from_seq:  # archived since
+        past = _beginning(from_seq)
+    rows = _rows(thread_id, past)
     if rows and rows[0][0] < past.next_seq:  # in quarantine since
-        past = Past()
-        rows = pool.execute(LOAD, {"thread": thread_id, "first": past.next_seq})
+        past = _beginning(from_seq)
+        rows = _rows(thread_id, past)
     _move_turns(rows, past)
     try:
         yield _transcript(thread_id, past, rows, recorded)
@@ -105,10 +108,24 @@ def opened(thread_id: UUID, recorded: Recorded) -> Iterator[Transcript]:
         _shelf.give(thread_id, past)
 
 
+def load(thread_id: UUID, from_seq: int, recorded: Recorded) -> list[Message]:
+    """Read a live session from its beginning, for those who are not its next run. Arguments as of `opened`."""
+    past = _beginning(from_seq)
+    return _transcript(thread_id, past, _rows(thread_id, past), recorded).messages
+
+
 def message_of(role: Role, blocks: str, quarantine: str) -> Message:
     """A row (its blocks as JSON) as the model sees it: an entry in quarantine as plain as its mark says."""
     message = within_size(Message(role=role, blocks=BLOCKS.validate_json(blocks)))
     return degraded(message, Rung(quarantine)) if quarantine else message
+
+
+def _beginning(from_seq: int) -> Past:
+    return Past(next_seq=from_seq, from_seq=from_seq)
+
+
+def _rows(thread_id: UUID, past: Past) -> list[pool.Row]:
+    return pool.execute(LOAD, {"thread": thread_id, "from": past.from_seq, "first": past.next_seq})
 
 
 def _move_turns(rows: list[pool.Row], past: Past) -> None:

@@ -10,6 +10,7 @@ from uuid import UUID
 from django.contrib.auth.hashers import get_hasher, make_password
 from django.contrib.auth.models import User
 from django.db.models import Model
+from django.utils import timezone
 from factory.declarations import LazyAttribute, LazyFunction, SelfAttribute, Sequence, SubFactory
 from factory.django import DjangoModelFactory
 
@@ -18,7 +19,18 @@ from agents.models import AgentTask, CallStatus, DeviceToken, ModelCall, ModelCo
 from goals.models import Goal
 from goals.services import create_goal
 from memory.ids import new_id
-from memory.models import AgentRun, HistoryEntry, Note, RunStatus, Source, Thread, ThreadMessage
+from memory.models import (
+    AgentHistory,
+    AgentRun,
+    ArchiveReason,
+    ArchiveStatus,
+    HistoryEntry,
+    Note,
+    RunStatus,
+    Source,
+    Thread,
+    ThreadMessage,
+)
 from tools.base import Effect, Reversal, Risk
 from tools.models import ActionStatus, AgentAction
 
@@ -108,6 +120,41 @@ class HistoryEntryFactory(Made[HistoryEntry]):
     seq = Sequence(lambda n: n + 1)
     role = "user"
     blocks = LazyFunction(lambda: [{"type": "text", "text": "hello"}])
+
+
+class AgentHistoryFactory(Made[AgentHistory]):
+    """An archived session; the thread counts it, and its next begins behind it."""
+
+    class Meta:
+        model = AgentHistory
+
+    thread = SubFactory(ThreadFactory)
+    generation = LazyAttribute(lambda session: session.thread.generation)
+    status = ArchiveStatus.DONE
+    reason = ArchiveReason.IDLE
+    first_seq = LazyAttribute(lambda session: session.thread.from_seq)
+    last_seq = LazyAttribute(lambda session: session.first_seq + 1)
+    summary = Sequence(lambda n: f"Summary {n}")
+    entries = LazyAttribute(
+        lambda session: [
+            {"seq": session.first_seq, "role": "user", "blocks": [{"type": "text", "text": "Which shoes?"}]},
+            {"seq": session.last_seq, "role": "assistant", "blocks": [{"type": "text", "text": "The **blue** ones."}]},
+        ]
+    )
+    text = "User: Which shoes?\nAgent: The blue ones."
+    message_count = 2
+    started_at = LazyFunction(timezone.now)
+    ended_at = LazyFunction(timezone.now)
+
+    @classmethod
+    def _create(cls, model_class: type[AgentHistory], *args: Any, **kwargs: Any) -> AgentHistory:
+        at = kwargs["ended_at"].isoformat()
+        kwargs["entries"] = [{"run": None, "at": at, **entry} for entry in kwargs["entries"]]
+        session = AgentHistory.objects.create(**kwargs)
+        thread: Thread = kwargs["thread"]
+        thread.generation, thread.from_seq = session.generation + 1, session.last_seq + 1
+        thread.save(update_fields=["generation", "from_seq"])
+        return session
 
 
 class NoteFactory(Made[Note]):

@@ -100,7 +100,10 @@ class ToolSpec:
 
 
 class Tool[A: Arguments](ABC):
-    """One tool. Stateless: one instance serves every run of the process."""
+    """One tool. Stateless: one instance serves every run of the process.
+
+    needs_archives: only offered to agents that have archived sessions.
+    """
 
     name: ClassVar[str]
     description: ClassVar[str]
@@ -109,6 +112,7 @@ class Tool[A: Arguments](ABC):
     risk: ClassVar[Risk] = Risk.ALLOWED
     reversal: ClassVar[Reversal] = Reversal.NOTHING
     audience: ClassVar[frozenset[Audience]] = frozenset(Audience)
+    needs_archives: ClassVar[bool] = False
     parallel_safe: ClassVar[bool] = True
     timeout_seconds: ClassVar[float] = 30.0
     Arguments: type[A]

@@ -20,6 +20,7 @@ from memory.context import NOTES_LISTED, Context, context_for
 from memory.hot import columns, instance, load, width
 from memory.models import LIVE, Thread
 from memory.pool import orm
+from memory.recall import LAST_SUMMARIES, Summary, section
 from tools.base import Audience, ToolSpec
 from tools.registry import AnyTool, tools_for
 
@@ -33,6 +34,7 @@ class Summons:
     trigger: str
     choice: Choice
     system: str
+    time_zone: str
     tools: Mapping[str, AnyTool]
     context: Context
 
@@ -63,6 +65,7 @@ SELECT run.trigger, coalesce(u.time_zone, 'Etc/UTC'),
   (SELECT coalesce(jsonb_agg(jsonb_build_array(n.title, n.body) ORDER BY n.created_at), '[]') FROM (
     SELECT title, left(body, {BODY_READ}) AS body, created_at FROM memory_note WHERE thread_id = t.id
     ORDER BY created_at DESC LIMIT {NOTES_LISTED}) n),
+  {LAST_SUMMARIES},
   {columns(Thread, "t")}, {columns(ModelConnection, "c")}
 FROM memory_agentrun run
 JOIN memory_thread t ON t.id = run.thread_id
@@ -77,7 +80,7 @@ def summon(run_id: UUID) -> Summons | None:
     rows = pool.execute(SUMMON, {"run": run_id, "live": [*LIVE]})
     if not rows:
         return None
-    trigger, time_zone, notes, *rest = rows[0]
+    trigger, time_zone, notes, summaries, *rest = rows[0]
     thread, default = instance(Thread, rest[: width(Thread)]), _default(rest[width(Thread) :])
     agentable = load(apps.get_model(thread.kind), "x.thread_id = %(thread)s", {"thread": thread.pk})
     if not isinstance(agentable, Agentable):
@@ -88,8 +91,9 @@ def summon(run_id: UUID) -> Summons | None:
             thread=thread,
             trigger=trigger,
             choice=choose(agentable, default),
-            system=render(agentable.prompt, agentable.briefing()),
-            tools=tools_for(agentable.audience, agentable.disabled_tools()),
+            system=system_prompt(agentable, summaries, time_zone),
+            time_zone=time_zone,
+            tools=tools_for(agentable.audience, agentable.disabled_tools(), has_archives=thread.generation > 0),
             context=context_for(thread, timezone.now(), time_zone, notes if agentable.knows_notes else None),
         )
 
@@ -106,6 +110,11 @@ def retry_policy() -> RetryPolicy:
         other_tries=settings.WAYMARK_RETRY_OTHER_TRIES,
         longest_seconds=settings.WAYMARK_RETRY_LONGEST_SECONDS,
     )
+
+
+def system_prompt(agentable: Agentable, summaries: Sequence[Summary], time_zone: str) -> str:
+    """What stands before every history of a session, the same bytes from call to call (mission C3)."""
+    return render(agentable.prompt, agentable.briefing()) + section(summaries, time_zone)
 
 
 def _default(values: Sequence[object]) -> ModelConnection | None:

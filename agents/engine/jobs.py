@@ -2,9 +2,21 @@
 
 from uuid import UUID
 
+from agents.engine import archiving
 from agents.engine.orchestrator import work
+from memory.models import ArchiveReason
 
 
 def run(run_id: str) -> None:
     """Work on a run until it is settled, handed over, or somebody else's."""
     work(UUID(run_id))
+
+
+def archive(thread_id: str, reason: str) -> None:
+    """Archive the live session of a thread."""
+    archiving.archive_session(UUID(thread_id), ArchiveReason(reason), at_once=reason == ArchiveReason.BY_HAND)
+
+
+def measure(thread_id: str) -> None:
+    """Archive the older part of a session that has grown too long."""
+    archiving.measure(UUID(thread_id))

@@ -38,14 +38,14 @@ class Results(Protocol):
 @dataclass(slots=True)
 class CoreLoop:
     """
-    think: calls the model on the messages so far; yields deltas, returns the reply.
+    think: calls the model on the messages so far, which it may shorten; yields deltas, returns the reply.
     act: executes the calls of one reply.
     inbox: messages that came meanwhile; they are answered in the next step.
     ends_after_message: whether speaking to the user through a tool ends the run (conversational agents).
     """
 
     messages: list[Message]
-    think: Callable[[Sequence[Message]], Generator[TextDelta | ThinkingDelta, None, Reply]]
+    think: Callable[[list[Message]], Generator[TextDelta | ThinkingDelta, None, Reply]]
     act: Callable[[Sequence[ToolUse]], Results]
     inbox: Callable[[], Sequence[Message]]
     limiter: Limiter

@@ -10,13 +10,14 @@ from uuid import UUID
 import psycopg
 import structlog
 
-from agents.engine import bell, journal
+from agents.engine import archiving, bell, journal
 from agents.engine.assemble import Summons, retry_policy, summon
 from agents.engine.journal import Settled
 from agents.engine.leases import Held, leases
 from agents.engine.limits import Limiter, LimitReached
 from agents.engine.loop import Acted, CoreLoop, LoopEvent, Replied
 from agents.engine.settle import Ending, Settler, give_up
+from agents.engine.shortening import Shortening
 from agents.engine.steps import Steps
 from agents.engine.thinking import CallFailed, Thinker
 from agents.live.announce import announce_status
@@ -98,6 +99,8 @@ class Orchestrator:
             log.warning("database away, run left for its next worker", error=str(error))
         else:
             log.info("run ended", status=ending.status, reason=ending.reason, step=lease.step)
+            if ending.status == RunStatus.SUCCEEDED:
+                archiving.watch(summons.thread, ending.settled.usage, has_sessions=summons.agentable.has_sessions)
 
     def _ending(self) -> Ending:
         """Drive the loop; every way in which a run may end becomes data."""
@@ -115,7 +118,8 @@ class Orchestrator:
 
     def _run(self, thinker: Thinker, steps: Steps) -> Ending:
         try:
-            with transcript.opened(self.held.lease.thread_id, recorded) as history:
+            thread = self.summons.thread
+            with transcript.opened(thread.pk, thread.from_seq, recorded) as history:
                 for event in self._loop(steps, history).run():
                     self._handle(event, steps)
             return Ending.done(steps.last_reply, thinker.settled)
@@ -144,7 +148,7 @@ class Orchestrator:
         lease.next_seq = history.next_seq
         return CoreLoop(
             messages=history.messages,
-            think=steps.thinker.agent_call,
+            think=Shortening(self.summons, self.held, steps.thinker).agent_call,
             act=steps.act,
             inbox=steps.inbox,
             limiter=Limiter(limits.iterations, limits.seconds, limits.same_tool, limits.history_entries, lease.step),

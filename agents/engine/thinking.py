@@ -92,6 +92,11 @@ class Thinker:
                 self._succeeded()
                 return reply
 
+    def begin_anew(self) -> None:
+        """The call that failed is repeated with another history, not with a longer one."""
+        self.on_failure(self.settled)
+        self.settled, self.view, self.grammar = NOTHING_CALLED, View(), Grammar()
+
     def _pause(self, error: ProviderError, held: int) -> float:
         """Seconds until the call may be repeated under this lease.
 

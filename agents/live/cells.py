@@ -137,7 +137,7 @@ def _finish(turn: Turn, pieces: list[Piece]) -> None:
         answers = [each for each in pieces if each.kind == "say" and each.part and each.part.message.run_id == run.pk]
         if answers and not run.is_live:
             answers[-1].foot = _foot(run, steps.get(run.pk, 0))
-    if pieces and pieces[-1].kind == "error" and turn.live is None and pieces[-1].part:
+    if pieces and pieces[-1].kind == "error" and turn.live is None and not turn.sessions and pieces[-1].part:
         pieces[-1].retry = bool(pieces[-1].part.metadata.retryable)
 
 

@@ -4,6 +4,7 @@ A turn starts with a user's message or with a helper's report. Messages that wai
 the run takes them up at its next step and they get their place then.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import date
@@ -14,7 +15,7 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from memory.metadata import MessageMetadata
-from memory.models import LIVE, AgentRun, MessageType, RunStatus, Source, Thread, ThreadMessage
+from memory.models import LIVE, AgentHistory, AgentRun, MessageType, RunStatus, Source, Thread, ThreadMessage
 from tools.models import AgentAction
 
 SHOWN: Final = 12
@@ -57,7 +58,8 @@ class Part:
 
 @dataclass(slots=True)
 class Turn:
-    """`id` is that of its first message. `day` is set on the first turn of a day, in the user's zone."""
+    """`id` is that of its first message. `day` is set on the first turn of a day, in the user's zone. `sessions` are
+    those that ended with it."""
 
     id: UUID
     ask: Part | None
@@ -65,6 +67,7 @@ class Turn:
     parts: list[Part] = field(default_factory=list)
     runs: dict[UUID, AgentRun] = field(default_factory=dict)
     live: AgentRun | None = None
+    sessions: list[AgentHistory] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +132,7 @@ def _turns(thread: Thread, rows: QuerySet[ThreadMessage], live: AgentRun | None)
     if turns:
         turns[-1].live = live
     _mark_days(thread, turns, parts)
+    _mark_sessions(thread, turns)
     return turns
 
 
@@ -144,6 +148,20 @@ def _parts(rows: Iterable[ThreadMessage]) -> list[Part]:
     return [Part(message, metadata, actions.get(metadata.action)) for message, metadata in read]
 
 
+def _mark_sessions(thread: Thread, turns: Sequence[Turn]) -> None:
+    """An archived session ends with the last turn that begins at or before its last message."""
+    if not turns or not thread.generation:
+        return
+    starts = [_first(turn).position for turn in turns]
+    ended = AgentHistory.objects.done().filter(thread=thread, position__gte=starts[0])
+    for session in ended.only("id", "position", "summary", "ended_at").order_by("generation"):
+        turns[bisect_right(starts, session.position or 0) - 1].sessions.append(session)
+
+
+def _first(turn: Turn) -> ThreadMessage:
+    return (turn.ask or turn.parts[0]).message
+
+
 def _mark_days(thread: Thread, turns: Sequence[Turn], parts: Sequence[Part]) -> None:
     """A turn names its day when the message before it in the thread is from another day."""
     if not turns:
@@ -152,7 +170,6 @@ def _mark_days(thread: Thread, turns: Sequence[Turn], parts: Sequence[Part]) -> 
     last = earlier.order_by("-position").values_list("created_at", flat=True).first()
     previous = timezone.localdate(last) if last else None
     for turn in turns:
-        started = (turn.ask or turn.parts[0]).message.created_at
-        day = timezone.localdate(started)
+        day = timezone.localdate(_first(turn).created_at)
         turn.day = day if day != previous else None
         previous = day

@@ -24,6 +24,11 @@ def render(name: str, variables: Mapping[str, object]) -> str:
     return f"{_template('core').template.strip()}\n\n{role.strip()}\n"
 
 
+def text(name: str) -> str:
+    """A prompt without core rules and variables."""
+    return _template(name).template.strip()
+
+
 def exists(name: str) -> bool:
     """Whether there is a role of that name."""
     return (FOLDER / f"{name}.md").is_file()

@@ -19,10 +19,11 @@ from django.utils import timezone
 from agents.models import AgentTask, DeviceToken, ModelCall, ModelConnection, UserAgent
 from goals.models import Goal
 from memory.admin_base import ReadOnlyAdmin
-from memory.models import AgentRun, Note, RunStatus, Thread
+from memory.models import AgentHistory, AgentRun, Note, RunStatus, Thread
 from tests.factories import (
     PASSWORD,
     AgentActionFactory,
+    AgentHistoryFactory,
     AgentRunFactory,
     AgentTaskFactory,
     DeviceTokenFactory,
@@ -42,6 +43,7 @@ pytestmark = pytest.mark.django_db
 
 MAKERS: dict[type[Model], Callable[[], Any]] = {
     AgentAction: AgentActionFactory,
+    AgentHistory: AgentHistoryFactory,
     AgentRun: AgentRunFactory,
     AgentTask: AgentTaskFactory,
     DeviceToken: DeviceTokenFactory,

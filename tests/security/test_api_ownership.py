@@ -17,9 +17,10 @@ from agents.engine import bell
 from agents.models import DeviceToken, UserAgent
 from agents.services import assistant_of
 from goals.models import Goal
-from memory.models import AgentRun, Note, RunStatus, Thread, ThreadMessage
+from memory.models import AgentHistory, AgentRun, Note, RunStatus, Thread, ThreadMessage
 from tests.factories import (
     AgentActionFactory,
+    AgentHistoryFactory,
     AgentRunFactory,
     GoalFactory,
     NoteFactory,
@@ -43,7 +44,7 @@ BODIES: dict[tuple[str, str], dict[str, Any]] = {
     ("goal_notes", "POST"): {"title": "Changed"},
     ("note", "PATCH"): {"title": "Changed"},
 }
-TABLES: tuple[type[Model], ...] = (Goal, Note, Thread, ThreadMessage, AgentRun, AgentAction, UserAgent)
+TABLES: tuple[type[Model], ...] = (Goal, Note, Thread, ThreadMessage, AgentRun, AgentAction, AgentHistory, UserAgent)
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,8 @@ def person() -> Person:
     for thread in (goal.thread, assistant_of(user).thread):
         ThreadMessageFactory(thread=thread, run=run, content=mark)
     AgentActionFactory(run=run, summary=mark, arguments={"title": mark})
-    return Person(user, {"goal_id": goal.pk, "run_id": run.pk, "note_id": note.pk})
+    session = AgentHistoryFactory(thread=goal.thread, summary=mark, text=mark)
+    return Person(user, {"goal_id": goal.pk, "run_id": run.pk, "note_id": note.pk, "session_id": session.pk})
 
 
 @pytest.fixture(autouse=True)

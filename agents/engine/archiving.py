@@ -1,0 +1,146 @@
+"""Sessions are archived: when they have been idle, have grown too long, or when somebody asks (mission B7, B8).
+
+Jobs do it, beside the runs. What is due is found by the clock, so a lost job costs a minute.
+"""
+
+from uuid import UUID
+
+import structlog
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+from django.utils.module_loading import import_string
+
+from agents.agentable import Agentable, agentable_of
+from agents.connections import Choice, choice_for
+from agents.engine import bell
+from agents.engine.summaries import Summary, SummaryFailed, summarise
+from agents.live.announce import announce_run
+from agents.providers.base import Usage
+from memory import archive, pool
+from memory.archive import Finish, Holder, Reservation
+from memory.compaction import estimate
+from memory.models import AgentRun, ArchiveReason, Thread
+from memory.pool import orm
+from memory.transcript import load
+from tools.cancel import CancelToken
+from tools.recorded import recorded
+
+log = structlog.get_logger(__name__)
+
+# How much of a session that is too long stays live, at most.
+KEPT = 0.25
+# A reservation lasts so many times longer than a summary may take: who is late gives up before another begins.
+PATIENCE = 1.25
+
+DUE = """
+SELECT t.id FROM memory_thread t
+WHERE t.live_run IS NULL AND t.kind = ANY(%(kinds)s)
+  AND t.active_at < clock_timestamp() - %(idle)s * interval '1 minute'
+  AND (SELECT e.created_at FROM memory_historyentry e WHERE e.thread_id = t.id AND e.seq >= t.from_seq
+       ORDER BY e.seq DESC LIMIT 1) < clock_timestamp() - %(idle)s * interval '1 minute'
+  AND NOT EXISTS (SELECT FROM memory_agenthistory a
+    WHERE a.thread_id = t.id AND a.generation = t.generation AND a.due_at > clock_timestamp())
+UNION
+SELECT t.id FROM memory_agenthistory a
+JOIN memory_thread t ON t.id = a.thread_id AND t.generation = a.generation
+WHERE a.status = 'reserved' AND a.due_at <= clock_timestamp() AND t.live_run IS NULL
+LIMIT 200
+"""
+
+
+def ring_for_due() -> int:
+    """Ring for every session that has been idle for long and every archive that somebody has begun and left; returns
+    how many there were. Ringing twice is harmless: one of two archivers finds the session reserved."""
+    kinds = [kind.kind() for kind in _kinds() if kind.has_sessions]
+    due = pool.execute(DUE, {"kinds": kinds, "idle": settings.WAYMARK_SESSION_IDLE_MINUTES})
+    for (thread_id,) in due:
+        if not bell.ring_archive(thread_id, ArchiveReason.IDLE):
+            break  # each further try would wait for Redis as long again
+    return len(due)
+
+
+def watch(thread: Thread, usage: Usage, *, has_sessions: bool) -> None:
+    """After a run: ring when the session has outgrown its budget, by the last call's count or, without one, by a
+    look at the rows."""
+    if not has_sessions:
+        return
+    if usage.input_tokens is None:
+        bell.ring_measure(thread.pk)
+    elif usage.input_tokens + (usage.output_tokens or 0) > settings.WAYMARK_SESSION_TOKENS:
+        bell.ring_archive(thread.pk, ArchiveReason.LONG)
+
+
+def measure(thread_id: UUID) -> None:
+    """Archive what is too long of a session whose tokens nobody has counted."""
+    with orm():
+        thread = Thread.objects.filter(pk=thread_id).first()
+    if thread and estimate(load(thread_id, thread.from_seq, recorded)) > settings.WAYMARK_SESSION_TOKENS:
+        archive_session(thread_id, ArchiveReason.LONG)
+
+
+def archive_session(thread_id: UUID, reason: ArchiveReason, *, at_once: bool = False) -> Finish | None:
+    """Archive the live session of a thread, the older part of it when it is too long. None: not now, or the summary
+    has failed, which is on record."""
+    with orm():
+        thread = Thread.objects.filter(pk=thread_id).first()
+        if thread is None or not agentable_of(thread).has_sessions:
+            return None
+        choice = _choice(thread)
+        reserved = archive.reserve(
+            thread_id, reason, seconds=seconds(), share=KEPT if reason == ArchiveReason.LONG else 0, at_once=at_once
+        )
+    if reserved is None:
+        return None
+    done = complete(reserved, choice)
+    if done is Finish.DONE:
+        _announce(thread)
+    return done
+
+
+def shorten_session(holder: Holder, thread_id: UUID, choice: Choice, stop: CancelToken, share: float) -> bool:
+    """Archive the older part of the session that a run is working on, under its lease; `share` of it stays."""
+    with orm():
+        reserved = archive.reserve(thread_id, ArchiveReason.LONG, seconds=seconds(), share=share, holder=holder)
+    return reserved is not None and complete(reserved, choice, stop) is Finish.DONE
+
+
+def complete(reserved: Reservation, choice: Choice | None, stop: CancelToken | None = None) -> Finish | None:
+    """Sum up what is reserved, unless that is done already, and finish."""
+    try:
+        made = Summary(reserved.summary, reserved.model) if reserved.summary else summarise(reserved, choice, stop)
+    except SummaryFailed as failed:
+        with orm():
+            archive.fail(reserved, str(failed))
+        log.warning("session not archived", thread=str(reserved.thread_id), error=str(failed))
+        return None
+    with orm():
+        done = archive.finish(reserved, made.text, made.model)
+    log.info("session archived", thread=str(reserved.thread_id), outcome=done, entries=len(reserved.entries))
+    return done
+
+
+def seconds() -> float:
+    """How long a reservation is nobody else's."""
+    allowed: float = settings.WAYMARK_SUMMARY_SECONDS
+    return allowed * PATIENCE
+
+
+def _choice(thread: Thread) -> Choice | None:
+    """A connection whose key no field key opens any more is as good as none."""
+    try:
+        return choice_for(thread)
+    except ImproperlyConfigured:
+        log.warning("no model for summaries", thread=str(thread.pk))
+        return None
+
+
+def _announce(thread: Thread) -> None:
+    """Whoever looks at the thread sees its last turn change."""
+    with orm():
+        last = AgentRun.objects.filter(thread=thread).select_related("thread").order_by("-created_at").first()
+        if last is not None:
+            announce_run(last)
+
+
+def _kinds() -> list[type[Agentable]]:
+    return [import_string(path) for path in settings.AGENT_KINDS]

@@ -1,0 +1,165 @@
+"""The summary of a session: by a model, on record with its cost; or without one (mission B7)."""
+
+import contextlib
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import psycopg
+import structlog
+from django.conf import settings
+from django.utils import timezone
+
+from agents.connections import Choice, is_demo
+from agents.engine import thinking
+from agents.models import CallStatus, ModelCall
+from agents.prompts import text
+from agents.providers.base import Finish, ProviderError, Reply, Trouble, Usage
+from agents.providers.pricing import cost
+from memory.archive import Reservation
+from memory.archived import SUMMARY_LENGTH, Entry, conversation, fallback_summary
+from memory.compaction import shortened
+from memory.pool import orm
+from memory.text import clip
+from tools.cancel import Cancelled, CancelToken
+
+log = structlog.get_logger(__name__)
+
+# The request must fit where the session did not: each try reads so much less of it (case PRV-10).
+SHRINKS = (1, 4, 16)
+PART_LENGTH = 1_500
+CRASHED = "The worker ended before an answer was recorded."
+UNFINISHED = {
+    Finish.LENGTH: "The summary was cut off by the model's limit.",
+    Finish.REFUSED: "The model declined to sum the session up.",
+}
+
+
+class SummaryFailed(Exception):
+    """There is no summary this time; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """`model` is empty when none was asked."""
+
+    text: str
+    model: str
+
+
+def summarise(reservation: Reservation, choice: Choice | None, stop: CancelToken | None = None) -> Summary:
+    """
+    Args:
+        choice: None when there is no model to ask.
+        stop: ends the call early, when the run that waits for it is stopped.
+
+    Raises:
+        SummaryFailed: the model did not give one, or took too long.
+        Cancelled: `stop` was set.
+    """
+    if choice is None or is_demo(choice) or reservation.tries >= settings.WAYMARK_SUMMARY_TRIES:
+        return Summary(fallback_summary(reservation.entries), "")
+    with _in_time(stop) as cancel:
+        try:
+            reply = _fitting(reservation, choice, cancel)
+        except ProviderError as error:
+            raise SummaryFailed(error.message) from error
+        except Cancelled:
+            if stop is not None:
+                stop.check()
+            raise SummaryFailed("The summary took too long.") from None
+        except psycopg.Error:
+            raise
+        except Exception as error:
+            log.exception("summary failed")
+            raise SummaryFailed("Something went wrong inside Waymark. The log has the details.") from error
+    return Summary(_checked(reply), choice.model)
+
+
+def _fitting(reservation: Reservation, choice: Choice, cancel: CancelToken) -> Reply:
+    """
+    Raises:
+        ProviderError: as the last try had it.
+    """
+    *tries, last = (settings.WAYMARK_SUMMARY_INPUT_LENGTH // shrink for shrink in SHRINKS)
+    for length in tries:
+        try:
+            return _recorded(reservation, choice, _session(reservation.entries, length), cancel)
+        except ProviderError as error:
+            if error.trouble is not Trouble.TOO_LONG:
+                raise
+    return _recorded(reservation, choice, _session(reservation.entries, last), cancel)
+
+
+def _session(entries: Sequence[Entry], length: int) -> str:
+    return f"<session>\n{shortened(conversation(entries, PART_LENGTH), length)}\n</session>"
+
+
+def _recorded(reservation: Reservation, choice: Choice, words: str, cancel: CancelToken) -> Reply:
+    """One call with its row: started before, and whatever became of it after."""
+    row = _started(reservation, choice)
+    since = time.monotonic()
+    try:
+        reply = thinking.call(choice, text("summary"), words, cancel)
+    except ProviderError as error:
+        _finished(row, CallStatus.FAILED, error.usage, since, error.message)
+        raise
+    except Cancelled:
+        _finished(row, CallStatus.CANCELLED, Usage(), since)
+        raise
+    except Exception as error:
+        _finished(row, CallStatus.FAILED, Usage(), since, type(error).__name__)
+        raise
+    _finished(row, CallStatus.DONE, reply.usage, since)
+    return reply
+
+
+def _started(reservation: Reservation, choice: Choice) -> ModelCall:
+    """Nobody else sums this thread up now, so a call that is still open was left by a worker that died."""
+    with orm():
+        mine = ModelCall.objects.filter(thread=reservation.thread_id)
+        mine.filter(status=CallStatus.STARTED).update(
+            status=CallStatus.FAILED, error=CRASHED, finished_at=timezone.now()
+        )
+        return ModelCall.objects.create(
+            thread_id=reservation.thread_id, provider=choice.endpoint.kind, model=choice.model
+        )
+
+
+def _finished(row: ModelCall, status: CallStatus, usage: Usage, since: float, error: str = "") -> None:
+    row.status, row.error, row.finished_at = status, error, timezone.now()
+    row.input_tokens, row.output_tokens, row.cached_tokens = (
+        *(usage.input_tokens, usage.output_tokens, usage.cached_tokens),
+    )
+    row.cost = cost(row.model, row.provider, usage)
+    row.latency_ms = round((time.monotonic() - since) * 1000)
+    with orm():
+        row.save()
+
+
+def _checked(reply: Reply) -> str:
+    """
+    Raises:
+        SummaryFailed: it is blank, cut off or refused; half a summary would stand for the whole session.
+    """
+    if reply.finish in UNFINISHED:
+        raise SummaryFailed(UNFINISHED[reply.finish])
+    if not (summary := clip(reply.message.text, SUMMARY_LENGTH)):
+        raise SummaryFailed("The summary was empty.")
+    return summary
+
+
+@contextlib.contextmanager
+def _in_time(stop: CancelToken | None) -> Iterator[CancelToken]:
+    """A token that is set when the summary's time is over, or `stop` is."""
+    cancel = CancelToken()
+    timer = threading.Timer(settings.WAYMARK_SUMMARY_SECONDS, cancel.cancel, ["too late"])
+    timer.daemon = True
+    timer.start()
+    outer = stop.on_cancel(lambda: cancel.cancel("stopped")) if stop else contextlib.nullcontext()
+    try:
+        with outer:
+            yield cancel
+    finally:
+        timer.cancel()

@@ -1,0 +1,86 @@
+"""Pages of earlier sessions: the list with its search, one session to read, and archiving by hand."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_GET, require_POST
+
+from agents.agentable import agentable_of
+from agents.live import markdown
+from agents.services import Refused, archive_now
+from agents.signed_in import SignedInRequest, signed_in
+from memory.archived import ENTRIES, Entry
+from memory.llm_transcript import Part, part
+from memory.models import AgentHistory, Thread
+from memory.recall import find_sessions
+
+SHOWN = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One entry as people read it: words, then what was called or came back, folded away."""
+
+    role: str
+    at: datetime
+    words: str
+    html: SafeString
+    folded: list[Part]
+
+
+@require_GET
+@signed_in
+def thread_sessions(request: SignedInRequest, thread_id: UUID) -> HttpResponse:
+    thread = _thread(request, thread_id)
+    query = request.GET.get("q", "")
+    found = find_sessions(thread.pk, query, most=SHOWN)
+    page = {"thread": thread, "agent": agentable_of(thread), "sessions": found, "query": query}
+    return render(request, "agents/sessions.html", page)
+
+
+@require_GET
+@signed_in
+def session(request: SignedInRequest, session_id: UUID) -> HttpResponse:
+    sessions = AgentHistory.objects.for_user(request.user).done().select_related("thread__user")
+    found = get_object_or_404(sessions, pk=session_id)
+    page = {
+        "session": found,
+        "thread": found.thread,
+        "agent": agentable_of(found.thread),
+        "lines": list(map(_line, ENTRIES.validate_python(found.entries))),
+    }
+    return render(request, "agents/session.html", page)
+
+
+@require_POST
+@signed_in
+def sessions_archive(request: SignedInRequest, thread_id: UUID) -> HttpResponse:
+    thread = _thread(request, thread_id)
+    try:
+        archive_now(thread)
+    except Refused as refused:
+        messages.error(request, refused.message)
+    else:
+        messages.success(request, _("The session is being summed up; the next message begins a new one."))
+    return redirect("thread_sessions", thread.pk)
+
+
+def _thread(request: SignedInRequest, thread_id: UUID) -> Thread:
+    return get_object_or_404(Thread.objects.for_user(request.user).select_related("user"), pk=thread_id)
+
+
+def _line(entry: Entry) -> Line:
+    html = SafeString(markdown.render(entry.words)) if entry.role == "assistant" else SafeString()
+    return Line(entry.role, entry.at, entry.words, html, list(_folded(entry)))
+
+
+def _folded(entry: Entry) -> Iterator[Part]:
+    shown = (part(block.model_dump(mode="json")) for block in entry.blocks)
+    return (each for each in shown if each.kind != "text")

@@ -1,0 +1,84 @@
+"""The entries of an archived session as values, and as the plain text that summaries and searches are made from."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter
+
+from memory.compaction import shortened
+from memory.messages import Block, Message, Role, Text, ToolResult, ToolUse
+from memory.models import HistoryEntry
+from memory.text import clip
+
+SUMMARY_LENGTH = 2_000
+# A tsvector holds a megabyte at most, and words that are all different fill it soonest (case STO-03). Characters.
+TEXT_LENGTH = 150_000
+PART_LENGTH = 5_000
+_SPEAKERS = {"user": "User", "assistant": "Agent"}
+
+
+class Entry(BaseModel):
+    """One element of `AgentHistory.entries`: a row of the history as it was."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    seq: int
+    role: Role
+    blocks: tuple[Block, ...]
+    run: UUID | None
+    at: datetime
+
+    @property
+    def message(self) -> Message:
+        return Message(role=self.role, blocks=self.blocks)
+
+    @property
+    def words(self) -> str:
+        """What was said: of a user's entry without the context before it."""
+        texts = [block.text for block in self.blocks if isinstance(block, Text)]
+        return "\n\n".join(texts[-1:] if self.role == "user" else texts)
+
+
+ENTRIES: TypeAdapter[list[Entry]] = TypeAdapter(list[Entry])
+
+
+def entry_of(row: HistoryEntry) -> Entry:
+    return Entry.model_validate(
+        {"seq": row.seq, "role": row.role, "blocks": row.blocks, "run": row.run_id, "at": row.created_at}
+    )
+
+
+def conversation(entries: Iterable[Entry], part: int = PART_LENGTH) -> str:
+    """Who said what, which tools were called and what they gave; each at most `part` characters."""
+    return "\n".join(line for entry in entries for line in _lines(entry, part))
+
+
+def searchable(entries: Iterable[Entry]) -> str:
+    return conversation(entries)[:TEXT_LENGTH]
+
+
+def fallback_summary(entries: Sequence[Entry]) -> str:
+    """A summary that needs no model: the first and the last that the user said, and what was used (mission B7)."""
+    asked = [entry.words for entry in entries if entry.role == "user"]
+    tools = Counter(block.name for entry in entries for block in entry.blocks if isinstance(block, ToolUse))
+    sentences = [f"{len(entries)} entries, {len(asked)} of them by the user."]
+    if asked:
+        sentences.append(f"It began with “{clip(asked[0], 300)}”")
+    if len(asked) > 1:
+        sentences.append(f"and ended with “{clip(asked[-1], 300)}”")
+    if tools:
+        sentences.append(f"Tools used: {', '.join(f'{name} ({n})' for name, n in tools.most_common(10))}.")
+    return clip(" ".join(sentences), SUMMARY_LENGTH)
+
+
+def _lines(entry: Entry, part: int) -> Iterable[str]:
+    if words := entry.words.strip():
+        yield f"{_SPEAKERS.get(entry.role, 'Tool')}: {shortened(words, part)}"
+    for block in entry.blocks:
+        match block:
+            case ToolUse():
+                yield f"Tool call: {block.name} {shortened(str(block.arguments), part)}"
+            case ToolResult():
+                yield f"Tool result: {shortened(block.content, part)}"
