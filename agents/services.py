@@ -70,9 +70,9 @@ def send_message(thread: Thread, content: str, client_message_id: UUID | None = 
         created_at=row.created_at,
     )
     announce_message(message, thread.user_id)
-    if row.fresh:
-        announce_status(thread, run_id, RunStatus.QUEUED)
-        bell.ring(run_id)
+    if row.fresh or row.woken:
+        announce_status(thread, row.run_id, RunStatus.QUEUED)
+        bell.ring(row.run_id)
     return Accepted(message, row.run_id, created=True, fresh=row.fresh)
 
 

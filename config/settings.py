@@ -221,6 +221,12 @@ WAYMARK_TASK_HISTORY_ENTRIES = env.int("WAYMARK_TASK_HISTORY_ENTRIES", default=2
 WAYMARK_MESSAGE_LENGTH = env.int("WAYMARK_MESSAGE_LENGTH", default=100_000)
 WAYMARK_OBSERVATION_LENGTH = env.int("WAYMARK_OBSERVATION_LENGTH", default=20_000)
 
+# Calls of one reply that run at the same time; how long a call that was stopped may take to end (seconds) before it
+# is left behind; how long a call waits for approval before it expires (days).
+WAYMARK_PARALLEL_TOOLS = env.int("WAYMARK_PARALLEL_TOOLS", default=8)
+WAYMARK_STOP_GRACE_SECONDS = env.float("WAYMARK_STOP_GRACE_SECONDS", default=1)
+WAYMARK_APPROVAL_DAYS = env.float("WAYMARK_APPROVAL_DAYS", default=30)
+
 # The worker (docs/operations.md). Seconds.
 WAYMARK_LEASE_SECONDS = env.float("WAYMARK_LEASE_SECONDS", default=30)
 WAYMARK_RENEW_SECONDS = env.float("WAYMARK_RENEW_SECONDS", default=5)

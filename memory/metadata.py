@@ -13,6 +13,7 @@ class MessageMetadata(BaseModel):
     thinking: reasoning that the model showed; always interim. seconds: how long it took.
     interim: text that the model said beside its tool calls; shown as a quiet step, not as the answer.
     retryable: whether an error message offers to try again.
+    decision: the action that this message decides about; written by a decision of the user, never typed.
     reason: why a run was ended, when it did not end by itself.
     """
 
@@ -21,6 +22,7 @@ class MessageMetadata(BaseModel):
     action: UUID | None = None
     task: UUID | None = None
     task_title: str = ""
+    decision: UUID | None = None
     thinking: bool = False
     seconds: float | None = None
     interim: bool = False

@@ -81,6 +81,7 @@ class Trigger(models.TextChoices):
     TASK = "task"
     REPORT = "report"
     RETRY = "retry"
+    DECISION = "decision"
 
 
 class RunQuerySet(OwnedQuerySet["AgentRun"]):

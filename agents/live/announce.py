@@ -6,11 +6,13 @@ from uuid import UUID
 
 from django.utils import timezone
 
+from agents.engine.calls import Call
 from agents.engine.journal import Cell
-from agents.live.events import MessagePosted, RunChanged
+from agents.live.events import ApprovalChanged, Event, MessagePosted, RunChanged, ToolComplete, ToolStart
 from agents.live.stream import publish
 from agents.providers.pricing import dollars
 from memory.models import AgentRun, Thread, ThreadMessage
+from tools.models import ApprovalState
 
 
 def posted(message: ThreadMessage) -> MessagePosted:
@@ -58,6 +60,23 @@ def announce_cell(thread: Thread, run_id: UUID, cell: Cell) -> None:
             created_at=timezone.now(),
         ),
     )
+
+
+def announce_call(thread: Thread, run_id: UUID, call: Call) -> None:
+    """How a tool call stands: asked for, started, or ended."""
+    publish(thread.pk, thread.user_id, _of_call(run_id, call))
+
+
+def _of_call(run_id: UUID, call: Call) -> Event:
+    attempt = call.attempt
+    action, tool = attempt.action_id, attempt.call.name
+    if call.waits:
+        state = ApprovalState.REQUESTED
+        return ApprovalChanged(run=run_id, message=call.cell, action=action, tool=tool, state=state, digest=call.digest)
+    if call.result is None:
+        return ToolStart(run=run_id, message=call.cell, action=action, tool=tool, arguments=attempt.call.arguments)
+    status, summary = call.result.status, call.result.summary
+    return ToolComplete(run=run_id, message=call.cell, action=action, tool=tool, status=status, summary=summary)
 
 
 def announce_taken(thread: Thread, ids: Sequence[UUID]) -> None:
