@@ -16,6 +16,7 @@ from agents.models import AgentTask, UserAgent
 from memory.ids import new_id
 from memory.models import AgentRun, RunStatus, Source, Thread, ThreadMessage, Trigger
 from memory.text import clean
+from tools.approvals import withdraw
 
 # How long a deletion waits for runs to end that it has just stopped.
 PATIENCE_SECONDS = 3.0
@@ -128,9 +129,11 @@ def open_thread(user: User, kind: str) -> Thread:
 
 
 def close_thread(thread: Thread) -> None:
-    """Stop whatever is live in a thread and in the tasks it sent off."""
-    for run in AgentRun.objects.live().filter(thread__in=_family(thread)).select_related("thread"):
+    """Stop whatever is live in a thread and in the tasks it sent off, and withdraw what they proposed."""
+    family = _family(thread)
+    for run in AgentRun.objects.live().filter(thread__in=family).select_related("thread"):
         stop_run(run)
+    withdraw(family, "The conversation it belongs to was put away.")
 
 
 def delete_thread(thread: Thread) -> None:

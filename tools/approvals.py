@@ -2,10 +2,14 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models.functions import Now
 
 from tools.base import Risk
-from tools.models import ApprovalState, Cause
+from tools.models import ActionStatus, AgentAction, Approval, ApprovalState, Cause
 from tools.registry import AnyTool
 
 VERDICTS = {
@@ -43,3 +47,17 @@ def _canonical(value: object) -> object:
     if isinstance(value, list | tuple):
         return [_canonical(each) for each in value]
     return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def withdraw(thread_ids: Sequence[UUID], reason: str) -> None:
+    """Close what waits for approval in conversations that are put away. A live run's own calls end with it."""
+    with transaction.atomic():
+        waiting = AgentAction.objects.filter(
+            thread__in=thread_ids, status=ActionStatus.PROPOSED, approval__state=ApprovalState.REQUESTED
+        )
+        ids = list(waiting.order_by("created_at").select_for_update(of=("self",)).values_list("pk", flat=True))
+        open_ones = Approval.objects.filter(pk__in=ids, state=ApprovalState.REQUESTED)
+        open_ones.update(state=ApprovalState.CANCELLED, decided_at=Now(), reason=reason)
+        AgentAction.objects.filter(pk__in=ids, approval__state=ApprovalState.CANCELLED).update(
+            status=ActionStatus.CANCELLED, error=reason, finished_at=Now()
+        )

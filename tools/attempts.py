@@ -8,7 +8,7 @@ from pydantic import JsonValue
 
 from memory.messages import Message, ToolResult, ToolUse, tool as tool_message
 from memory.text import clean
-from tools.base import UNCERTAIN, Arguments, Effect, Reversal, Risk
+from tools.base import UNCERTAIN, Arguments, Effect, Outcome, Reversal, Risk
 from tools.models import ActionStatus
 from tools.registry import AnyTool
 
@@ -46,6 +46,10 @@ class Attempt:
     def alone(self) -> bool:
         """Whether it must not run beside other calls of its reply."""
         return self.tool is None or self.effect is Effect.LOCAL or not self.tool.parallel_safe
+
+    def done(self, outcome: Outcome) -> "Result":
+        text, summary = observation(outcome.observation), clean(outcome.summary)
+        return Result(self, ActionStatus.DONE, text, summary, outcome.undo, outcome.said)
 
     def fails(self, problem: str) -> "Result":
         return Result(self, ActionStatus.ERROR, observation(problem))

@@ -14,10 +14,9 @@ from pydantic import ValidationError
 
 from memory.messages import ToolUse
 from memory.text import clean
-from tools.attempts import STOPPED, Attempt, Result, observation
-from tools.base import UNCERTAIN, Effect, Outcome, ToolContext, ToolError
+from tools.attempts import STOPPED, Attempt, Result
+from tools.base import UNCERTAIN, Effect, ToolContext, ToolError
 from tools.cancel import Cancelled, CancelToken
-from tools.models import ActionStatus
 from tools.parallel import at_once
 from tools.registry import AnyTool
 
@@ -77,24 +76,6 @@ class Executor:
             for place, result in at_once(calls, self.cancel):
                 yield result or self._left_behind(batch[place])
 
-    def probe(self, attempt: Attempt) -> Result | None:
-        """Ask a verifiable tool what became of an earlier call. None: it did not happen."""
-        assert attempt.tool is not None
-        calls = [(partial(self._probed, attempt), attempt.tool.timeout_seconds)]
-        found = next((found for _, found in at_once(calls, self.cancel)), None)
-        return found[0] if found else attempt.unknown("it could not be looked up in time")
-
-    def _probed(self, attempt: Attempt, stop: CancelToken) -> tuple[Result | None]:
-        assert attempt.tool is not None
-        try:
-            outcome = attempt.tool.probe(attempt.arguments, self._context(attempt, stop))
-        except ToolError as error:
-            return (attempt.unknown(clean(str(error)).rstrip(".")),)
-        except Exception as error:
-            log.exception("probe failed", tool=attempt.call.name)
-            return (attempt.unknown(f"it could not be looked up ({type(error).__name__})"),)
-        return (self._done(attempt, outcome) if outcome else None,)
-
     def _local(self, attempt: Attempt) -> Result:
         try:
             return self.recorder.local(attempt, lambda: self._effect(attempt))
@@ -130,28 +111,28 @@ class Executor:
 
     def _call(self, attempt: Attempt, stop: CancelToken) -> Result:
         assert attempt.tool is not None
-        return self._done(attempt, attempt.tool.run(attempt.arguments, self._context(attempt, stop)))
+        return attempt.done(attempt.tool.run(attempt.arguments, self.context(attempt, stop)))
 
-    def _context(self, attempt: Attempt, stop: CancelToken) -> ToolContext:
+    def context(self, attempt: Attempt, stop: CancelToken) -> ToolContext:
         return ToolContext(self.user_id, self.thread_id, self.run_id, attempt.action_id, stop)
 
-    def _done(self, attempt: Attempt, outcome: Outcome) -> Result:
-        text, summary = observation(outcome.observation), clean(outcome.summary)
-        return Result(attempt, ActionStatus.DONE, text, summary, outcome.undo, outcome.said)
-
     def validate(self, call: ToolUse, position: int, action_id: UUID) -> Attempt:
-        """Check one call against the tools that are offered and their schemas."""
-        tool = self.tools.get(call.name)
-        if tool is None:
-            offered = ", ".join(self.tools) or "none"
-            return Attempt(action_id, position, call, None, None, f"There is no tool {call.name!r}. Tools: {offered}.")
-        if call.problem:
-            return Attempt(action_id, position, call, tool, None, call.problem)
-        try:
-            arguments: Any = tool.Arguments.model_validate(call.arguments)
-        except ValidationError as error:
-            return Attempt(action_id, position, call, tool, None, _explain(error))
-        return Attempt(action_id, position, call, tool, arguments, "")
+        return validated(self.tools, call, position, action_id)
+
+
+def validated(tools: Mapping[str, AnyTool], call: ToolUse, position: int, action_id: UUID) -> Attempt:
+    """Check one call against the tools that are offered and their schemas."""
+    tool = tools.get(call.name)
+    if tool is None:
+        offered = ", ".join(tools) or "none"
+        return Attempt(action_id, position, call, None, None, f"There is no tool {call.name!r}. Tools: {offered}.")
+    if call.problem:
+        return Attempt(action_id, position, call, tool, None, call.problem)
+    try:
+        arguments: Any = tool.Arguments.model_validate(call.arguments)
+    except ValidationError as error:
+        return Attempt(action_id, position, call, tool, None, _explain(error))
+    return Attempt(action_id, position, call, tool, arguments, "")
 
 
 def _explain(error: ValidationError) -> str:

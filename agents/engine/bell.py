@@ -14,10 +14,19 @@ log = structlog.get_logger(__name__)
 
 def ring(run_id: UUID) -> bool:
     """Enqueue a run, after its commit. Never raises; False without Redis: the sweeper then finds the run."""
+    return _enqueue("run", str(run_id))
+
+
+def ask_for_check(action_id: UUID, user_id: int) -> bool:
+    """Let a worker look up what became of a call. Never raises; False without Redis."""
+    return _enqueue("check", str(action_id), user_id)
+
+
+def _enqueue(job: str, *arguments: object) -> bool:
     try:
-        _queue(os.getpid()).enqueue("agents.engine.jobs.run", str(run_id), result_ttl=0, description="run")
+        _queue(os.getpid()).enqueue(f"agents.engine.jobs.{job}", *arguments, result_ttl=0, description=job)
     except RedisError as error:
-        log.warning("doorbell failed", run=str(run_id), error=str(error))
+        log.warning("doorbell failed", job=job, arguments=arguments, error=str(error))
         return False
     return True
 

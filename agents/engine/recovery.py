@@ -7,6 +7,7 @@ rolled back); a verifiable one is looked up; any other has an unknown outcome, a
 
 from collections.abc import Mapping
 from datetime import datetime
+from functools import partial
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -20,13 +21,14 @@ from tools.approvals import digest
 from tools.attempts import Attempt, Result
 from tools.base import UNCERTAIN, Effect
 from tools.models import OPEN, ActionStatus, ApprovalState, Cause
+from tools.probing import look_up
 
 ROWS = """
 SELECT a.id, a.position, a.call_id, a.tool, a.effect, a.arguments, a.status,
   coalesce(nullif(a.output, ''), a.error), a.summary, a.started_at, m.id, p.cause, p.state, p.reason
 FROM agent_actions a LEFT JOIN tools_approval p ON p.action_id = a.id
-LEFT JOIN memory_threadmessage m ON m.thread_id = a.thread_id AND m.message_type = 'tool' AND m.run_id = a.run_id
-  AND m.metadata ->> 'action' = coalesce(a.repeats_id, a.id)::text
+LEFT JOIN memory_threadmessage m ON m.thread_id = a.thread_id AND m.message_type = 'tool'
+  AND m.metadata ->> 'action' = a.id::text
 """
 
 OPEN_STEP = ROWS + "WHERE a.run_id = %(run)s AND a.step = %(step)s AND a.repeats_id IS NULL ORDER BY a.position"
@@ -71,7 +73,9 @@ class Row(NamedTuple):
 
     @property
     def gate(self) -> Gate | None:
-        return Gate(Cause(self.cause), ApprovalState(self.state), self.reason or "") if self.cause else None
+        if self.cause is None or self.state is None:
+            return None
+        return Gate(Cause(self.cause), ApprovalState(self.state), self.reason or "")
 
     @classmethod
     def read(cls, sql: str, parameters: Mapping[str, object]) -> list["Row"]:
@@ -114,6 +118,7 @@ def decided(steps: Steps) -> list[Message]:
         call = ToolUse(id=row.call_id, name=row.tool, arguments=row.arguments)
         calls.append(_taken_up(steps, row, call, place, detached=True))
     lease.next_seq += len(calls)
+    steps.show([call for call, row in zip(calls, rows, strict=True) if row.cell is None])
     return steps.decided(calls) if calls else []
 
 
@@ -132,6 +137,6 @@ def _taken_up(steps: Steps, row: Row, use: ToolUse, place: int, *, detached: boo
 def _looked_up(steps: Steps, row: Row, attempt: Attempt) -> Result | None:
     """None: it certainly did not happen, so it may run again."""
     if row.effect == Effect.VERIFIABLE and not attempt.problem:
-        return steps.executor.probe(attempt)
+        return look_up(attempt, partial(steps.executor.context, attempt), steps.held.cancel)
     at = f"{row.started_at:%H:%M:%S} UTC" if row.started_at else "an unknown time"
     return attempt.unknown(f"it was started at {at}, and no result was recorded")

@@ -1,5 +1,6 @@
 """One step after another of a run: what the model replied and what its calls came to, recorded and announced."""
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,6 +19,7 @@ from agents.live.announce import announce_call, announce_cell, announce_taken
 from agents.providers.base import Reply
 from memory.ids import new_id
 from memory.messages import Message, ToolUse
+from memory.models import ThreadMessage
 from memory.pool import orm, orm_connection
 from tools import approvals
 from tools.attempts import Attempt, Result
@@ -107,6 +109,16 @@ class Steps:
         """D6 of what is not recorded yet; with D7 + D2 when another model call follows."""
         starts = not last and not self.has_next_call
         self._record([call for call in self.calls if not call.recorded], self.summons.next_call if starts else None)
+
+    def show(self, calls: Sequence[Call]) -> None:
+        """Give calls that were not in a reply a cell in the thread."""
+        run_id, thread_id = self.held.lease.run_id, self.held.lease.thread_id
+        cells = [tool_cell(call.cell, call.attempt.action_id) for call in calls]
+        with orm():
+            ThreadMessage.objects.bulk_create(
+                ThreadMessage(run_id=run_id, thread_id=thread_id, **dataclasses.asdict(cell)) for cell in cells
+            )
+        self._announce(cells)
 
     def decided(self, calls: list[Call]) -> list[Message]:
         """Carry out, between two steps, what was decided about calls of earlier steps; returns what the model is told.

@@ -12,7 +12,7 @@ from agents.live.events import ApprovalChanged, Event, MessagePosted, RunChanged
 from agents.live.stream import publish
 from agents.providers.pricing import dollars
 from memory.models import AgentRun, Thread, ThreadMessage
-from tools.models import ApprovalState
+from tools.models import ActionStatus, AgentAction, ApprovalState
 
 
 def posted(message: ThreadMessage) -> MessagePosted:
@@ -65,6 +65,21 @@ def announce_cell(thread: Thread, run_id: UUID, cell: Cell) -> None:
 def announce_call(thread: Thread, run_id: UUID, call: Call) -> None:
     """How a tool call stands: asked for, started, or ended."""
     publish(thread.pk, thread.user_id, _of_call(run_id, call))
+
+
+def announce_action(thread: Thread, action_id: UUID) -> None:
+    """How a call stands in the database, after something was decided about it."""
+    action = AgentAction.objects.select_related("approval").get(pk=action_id)
+    cell = ThreadMessage.objects.filter(thread=thread, metadata__action=str(action_id)).first()
+    if cell is None:
+        return
+    about = {"run": action.run_id, "message": cell.pk, "action": action.pk, "tool": action.tool}
+    approval = getattr(action, "approval", None)
+    if approval is not None and action.status in (ActionStatus.INTENT, ActionStatus.PROPOSED):
+        event: Event = ApprovalChanged(**about, state=approval.state, digest=approval.digest)
+    else:
+        event = ToolComplete(**about, status=action.status, summary=action.summary)
+    publish(thread.pk, thread.user_id, event)
 
 
 def _of_call(run_id: UUID, call: Call) -> Event:

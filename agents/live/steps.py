@@ -101,6 +101,13 @@ def sentence(action: AgentAction) -> tuple[str, str]:
     return words.failed, words.icon
 
 
+def intention(action: AgentAction) -> str:
+    """Say what the call is to do: "Creating a note Shoes"."""
+    tool = registry.find(action.tool)
+    words = tool.wording if tool else _unknown(action.tool)
+    return f"{words.doing} {_asked(action)}".strip()
+
+
 def _unknown(name: str) -> Wording:
     shown = {"name": clip(name, 60)}
     return Wording("plug", _("Using %(name)s") % shown, _("Used %(name)s") % shown, _("%(name)s failed") % shown)
