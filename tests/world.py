@@ -138,7 +138,7 @@ class Slow(Tool[Pause]):
     name = "slow"
     description = "Take a while."
     wording = Wording("clock", "Waiting", "Waited", "Could not wait")
-    timeout_seconds = 60
+    timeout_seconds = 60.0
     Arguments = Pause
 
     def run(self, arguments: Pause, context: ToolContext) -> Outcome:

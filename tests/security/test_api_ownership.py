@@ -21,6 +21,7 @@ from memory.models import AgentRun, Note, RunStatus, Thread, ThreadMessage
 from tests.factories import (
     AgentActionFactory,
     AgentRunFactory,
+    ApprovalFactory,
     GoalFactory,
     NoteFactory,
     ThreadMessageFactory,
@@ -28,7 +29,7 @@ from tests.factories import (
     bearer,
     nobody,
 )
-from tools.models import AgentAction
+from tools.models import AgentAction, Approval
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -42,8 +43,10 @@ BODIES: dict[tuple[str, str], dict[str, Any]] = {
     ("agent_messages", "POST"): {"content": "Mine"},
     ("goal_notes", "POST"): {"title": "Changed"},
     ("note", "PATCH"): {"title": "Changed"},
+    ("approval_decide", "POST"): {"decision": "reject", "hash": "shown"},
+    ("action_resolve", "POST"): {"resolution": "happened"},
 }
-TABLES: tuple[type[Model], ...] = (Goal, Note, Thread, ThreadMessage, AgentRun, AgentAction, UserAgent)
+TABLES: tuple[type[Model], ...] = (Goal, Note, Thread, ThreadMessage, AgentRun, AgentAction, Approval, UserAgent)
 
 
 @dataclass(frozen=True)
@@ -67,7 +70,10 @@ def person() -> Person:
     for thread in (goal.thread, assistant_of(user).thread):
         ThreadMessageFactory(thread=thread, run=run, content=mark)
     AgentActionFactory(run=run, summary=mark, arguments={"title": mark})
-    return Person(user, {"goal_id": goal.pk, "run_id": run.pk, "note_id": note.pk})
+    unknown = AgentActionFactory(run=run, summary=mark, status="unknown")
+    approval = ApprovalFactory(action__run=run, action__arguments={"title": mark}, reason=mark)
+    ids = {"goal_id": goal.pk, "run_id": run.pk, "note_id": note.pk}
+    return Person(user, ids | {"approval_id": approval.pk, "action_id": unknown.pk})
 
 
 @pytest.fixture(autouse=True)
