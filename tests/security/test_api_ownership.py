@@ -29,6 +29,7 @@ from tests.factories import (
     bearer,
     nobody,
 )
+from tools.approvals import digest
 from tools.models import AgentAction, Approval
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -43,7 +44,7 @@ BODIES: dict[tuple[str, str], dict[str, Any]] = {
     ("agent_messages", "POST"): {"content": "Mine"},
     ("goal_notes", "POST"): {"title": "Changed"},
     ("note", "PATCH"): {"title": "Changed"},
-    ("approval_decide", "POST"): {"decision": "reject", "hash": "shown"},
+    ("approval_decide", "POST"): {"decision": "reject", "hash": digest("create_note", {"title": "Shoes"})},
     ("action_resolve", "POST"): {"resolution": "happened"},
 }
 TABLES: tuple[type[Model], ...] = (Goal, Note, Thread, ThreadMessage, AgentRun, AgentAction, Approval, UserAgent)
@@ -71,7 +72,7 @@ def person() -> Person:
         ThreadMessageFactory(thread=thread, run=run, content=mark)
     AgentActionFactory(run=run, summary=mark, arguments={"title": mark})
     unknown = AgentActionFactory(run=run, summary=mark, status="unknown")
-    approval = ApprovalFactory(action__run=run, action__arguments={"title": mark}, reason=mark)
+    approval = ApprovalFactory(action__run=run, action__summary=mark, reason=mark)
     ids = {"goal_id": goal.pk, "run_id": run.pk, "note_id": note.pk}
     return Person(user, ids | {"approval_id": approval.pk, "action_id": unknown.pk})
 
