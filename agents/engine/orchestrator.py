@@ -12,13 +12,14 @@ import structlog
 
 from agents.engine import bell, journal
 from agents.engine.assemble import Summons, summon
+from agents.engine.gates import Waiting
 from agents.engine.journal import Settled
 from agents.engine.leases import Held, leases
 from agents.engine.limits import Limiter, LimitReached
 from agents.engine.loop import Acted, CoreLoop, LoopEvent, Replied
 from agents.engine.recovery import decided, recover
 from agents.engine.settle import Ending, Settler, give_up
-from agents.engine.steps import DATABASE_AWAY, Steps, Waiting
+from agents.engine.steps import DATABASE_AWAY, Steps
 from agents.engine.thinking import Thinker
 from agents.live.announce import announce_status
 from agents.live.events import Think

@@ -8,7 +8,7 @@ from functools import cached_property
 import psycopg
 from django.db import OperationalError, transaction
 
-from agents.engine import journal
+from agents.engine import gates, journal
 from agents.engine.assemble import Summons
 from agents.engine.calls import Call, Gate
 from agents.engine.cells import interim_cells, said_cells, tool_cell
@@ -26,17 +26,13 @@ from tools.attempts import Attempt, Result
 from tools.base import UNCERTAIN, Effect, Risk
 from tools.cancel import Cancelled
 from tools.executor import Executor
-from tools.models import ActionStatus, ApprovalState
+from tools.models import ActionStatus
 
 # Psycopg's own from the hot path, Django's from its connection.
 DATABASE_AWAY = (psycopg.OperationalError, OperationalError)
 # Results of these are recorded as they come: another try could neither repeat nor look up what was really answered.
 KEPT = UNCERTAIN | {Effect.IDEMPOTENT}
 NOT_BEGUN = "Not executed: the user stopped the run."
-
-
-class Waiting(Exception):
-    """The run has let go until its user decides about a call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +89,7 @@ class Steps:
         self._announce(interim)
         for call in self.calls:
             announce_call(self.summons.thread, lease.run_id, call)
-        self._feel(pulse)
+        self.feel(pulse)
 
     def act(self, calls: Sequence[ToolUse]) -> Answers:
         """Answer the calls of the reply that `replied` has recorded, or `recovery` has found.
@@ -108,7 +104,7 @@ class Steps:
     def acted(self, last: bool) -> None:
         """D6 of what is not recorded yet; with D7 + D2 when another model call follows."""
         starts = not last and not self.has_next_call
-        self._record([call for call in self.calls if not call.recorded], self.summons.next_call if starts else None)
+        self.record([call for call in self.calls if not call.recorded], self.summons.next_call if starts else None)
 
     def show(self, calls: Sequence[Call]) -> None:
         """Give calls that were not in a reply a cell in the thread."""
@@ -128,7 +124,7 @@ class Steps:
         """
         self.calls = calls
         self._answer_all()
-        self._record([call for call in calls if not call.recorded], None)
+        self.record([call for call in calls if not call.recorded], None)
         return [call.message for call in calls]
 
     def inbox(self) -> list[Message]:
@@ -163,7 +159,7 @@ class Steps:
         self.has_next_call = lease.step > before[0]
         announce_call(self.summons.thread, lease.run_id, call)
         self._announce(said_cells([call.result] if call.result else []))
-        self._feel(pulse)
+        self.feel(pulse)
         assert call.result is not None
         return call.result
 
@@ -194,7 +190,7 @@ class Steps:
         try:
             self._run_those_that_may()
             while any(call.waits for call in self.calls):
-                self._wait()
+                gates.wait(self)
                 self._run_those_that_may()
         except Cancelled:
             if not self.held.lost:
@@ -205,23 +201,12 @@ class Steps:
         for call in self.calls:
             call.refuse()
             if call.result is None and not call.started and not call.waits:
-                self._start(call)
+                gates.start(self, call)
         ready = {call.attempt.action_id: call for call in self.calls if call.result is None and call.started}
         for result in self.executor.run([call.attempt for call in ready.values()]):
             self._ran(ready[result.attempt.action_id], result)
         if any(call.result is None for call in ready.values()):
             self.held.check()
-
-    def _start(self, call: Call) -> None:
-        """D5 of a call that was recorded as intent: only exactly what was approved, and only while the run goes on."""
-        self.held.check()
-        call.started, pulse = journal.start(self.held.lease, call.attempt.action_id, call.digest)
-        self._feel(pulse)
-        self.held.check()
-        if not call.started:
-            call.result = call.attempt.denied("This call is not what was approved; it was not executed.")
-            return
-        announce_call(self.summons.thread, self.held.lease.run_id, call)
 
     def _ran(self, call: Call, result: Result) -> None:
         """What acted on the world is recorded at once, unless the step is over with it; the rest can be repeated."""
@@ -230,31 +215,7 @@ class Steps:
         if result.status is ActionStatus.UNKNOWN:
             self.unknown.add(call.digest)
         if result.attempt.effect in KEPT and not call.recorded and not self._is_last(call):
-            self._record([call], None)
-
-    def _wait(self) -> None:
-        """D4: let go of the run until the user decides, unless something came meanwhile.
-
-        Raises:
-            Waiting: the run is nobody's now.
-        """
-        self._record([call for call in self.calls if call.result and not call.recorded], None)
-        with orm(), transaction.atomic():
-            stand = journal.wait_for_approval(self.held.lease, orm_connection())
-        if stand.waits:
-            raise Waiting
-        self._feel(Pulse(stand.cancelling, stand.pending))
-        self.held.check()
-        for call in self.calls:
-            self._look_up(call)
-            if call.waits and stand.pending:
-                call.propose()
-
-    def _look_up(self, call: Call) -> None:
-        """What was decided about a call meanwhile."""
-        if call.waits and call.gate is not None:
-            state, reason = journal.decision(call.attempt.action_id)
-            call.gate = Gate(call.gate.cause, ApprovalState(state), reason)
+            self.record([call], None)
 
     def _is_last(self, call: Call) -> bool:
         """Whether this outcome is the only one of its step that is not recorded."""
@@ -272,9 +233,10 @@ class Steps:
             if call.result is None:
                 call.result = call.attempt.cancelled(NOT_BEGUN)
                 self.finished.append(call.result)
-        self._record([call for call in self.calls if not call.recorded], None)
+        self.record([call for call in self.calls if not call.recorded], None)
 
-    def _record(self, calls: Sequence[Call], next_call: NextCall | None) -> None:
+    def record(self, calls: Sequence[Call], next_call: NextCall | None) -> None:
+        """D6 of these calls; with D7 + D2 when a model call follows."""
         if not calls and next_call is None:
             return
         said = said_cells([call.result for call in calls if call.result])
@@ -284,9 +246,10 @@ class Steps:
             call.recorded = True
             announce_call(self.summons.thread, self.held.lease.run_id, call)
         self._announce(said)
-        self._feel(pulse)
+        self.feel(pulse)
 
-    def _feel(self, pulse: Pulse) -> None:
+    def feel(self, pulse: Pulse) -> None:
+        """Take in what a durable point brought back."""
         if pulse.cancelling:
             self.held.cancel.cancel("stopped")
         self.pending = pulse.pending
