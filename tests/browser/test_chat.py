@@ -9,11 +9,12 @@ from django.contrib.auth.models import User
 from django.test import Client
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
+from agents.live.announce import announce_action, announce_message
 from agents.live.stream import redis_client
 from agents.services import assistant_of
 from goals.models import Goal
 from memory.models import AgentRun, Note, RunStatus, ThreadMessage
-from tests.factories import AgentRunFactory, GoalFactory, ThreadMessageFactory, UserFactory
+from tests.factories import AgentRunFactory, ApprovalFactory, GoalFactory, ThreadMessageFactory, UserFactory
 from tests.processes import answers, wait_until, web, worker
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -140,6 +141,25 @@ def test_the_main_job_in_front_of_ones_eyes(page: Page, goal: Goal) -> None:
 def test_a_suggestion_is_sent_by_one_press(page: Page, goal: Goal) -> None:
     page.get_by_role("button", name=MAIN_JOB).click()
     expect(page.locator(".ask")).to_contain_text(MAIN_JOB)
+    wait_for_end(page, goal)
+    assert_equals_reload(page)
+
+
+def test_a_call_that_asks_is_answered_by_a_press(page: Page, goal: Goal) -> None:
+    run = AgentRunFactory.create(thread=goal.thread)
+    ThreadMessageFactory.create(thread=goal.thread, run=run, content="Note my shoes")
+    approval = ApprovalFactory.create(action__run=run)
+    about = {"action": str(approval.pk)}
+    cell = ThreadMessageFactory.create(
+        thread=goal.thread, run=run, source="agent", message_type="tool", content="", metadata=about
+    )
+    announce_message(cell, goal.user_id)
+    announce_action(goal.thread, approval.pk)
+    expect(page.locator(".step[data-state=waiting]")).to_contain_text("Needs your approval:")
+    assert_equals_reload(page)
+    page.get_by_role("button", name="Reject").click()
+    expect(page.locator(".ask").last).to_contain_text("Rejected:")
+    expect(page.get_by_role("button", name="Approve once")).to_have_count(0)
     wait_for_end(page, goal)
     assert_equals_reload(page)
 
