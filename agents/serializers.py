@@ -19,7 +19,7 @@ from memory.models import (
     Trigger,
 )
 from memory.text import clean
-from tools.models import ActionStatus, AgentAction
+from tools.models import ActionStatus, AgentAction, Approval, ApprovalState, Cause
 
 
 class Strict(serializers.Serializer[Any]):
@@ -76,8 +76,8 @@ class MessageShape(serializers.Serializer[ThreadMessage]):
     message_type = serializers.ChoiceField(MessageType.choices)
     content = serializers.CharField()
     metadata = serializers.DictField(
-        help_text="action, task, interim, thinking, retryable, reason; attempt, of and next_at of an error after which "
-        "the run tries again by itself (a later message with the same id replaces it)"
+        help_text="action, task, decision, interim, thinking, retryable, reason; attempt, of and next_at of an error "
+        "after which the run tries again by itself (a later message with the same id replaces it)"
     )
     run = serializers.UUIDField(allow_null=True)
     created_at = serializers.DateTimeField()
@@ -136,11 +136,41 @@ class ActionShape(serializers.ModelSerializer[AgentAction]):
             "summary",
             "output",
             "error",
+            "resolution",
             "created_at",
             "started_at",
             "finished_at",
         ]
         read_only_fields = fields
+
+
+class ApprovalShape(serializers.ModelSerializer[Approval]):
+    id = serializers.UUIDField(source="pk", help_text="Also the id of the call")
+    tool = serializers.CharField(source="action.tool")
+    arguments = serializers.DictField(source="action.arguments")
+    reversal = serializers.CharField(source="action.reversal")
+    run = serializers.UUIDField(source="action.run_id")
+    state = serializers.ChoiceField(ApprovalState.choices)
+    cause = serializers.ChoiceField(Cause.choices, help_text="Why it is asked")
+    hash = serializers.CharField(source="digest", help_text="Of what is shown here; a decision must name it")
+
+    class Meta:
+        model = Approval
+        fields = [
+            *("id", "run", "tool", "arguments", "reversal", "state", "cause", "hash", "reason"),
+            *("requested_at", "expires_at", "decided_at"),
+        ]
+        read_only_fields = fields
+
+
+class DecisionBody(Strict):
+    decision = serializers.ChoiceField(["approve", "reject"])
+    hash = serializers.CharField(max_length=64)
+    reason = TextField(required=False, help_text="Told to the agent")
+
+
+class ResolutionBody(Strict):
+    resolution = serializers.ChoiceField(["happened", "run_again", "check"])
 
 
 class NoteShape(serializers.ModelSerializer[Note]):

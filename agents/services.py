@@ -27,6 +27,7 @@ from memory.models import (
     Trigger,
 )
 from memory.text import clean
+from tools.approvals import withdraw
 
 # How long a deletion waits for runs to end that it has just stopped.
 PATIENCE_SECONDS = 3.0
@@ -80,10 +81,11 @@ def send_message(thread: Thread, content: str, client_message_id: UUID | None = 
         client_message_id=client_message_id,
         created_at=row.created_at,
     )
-    queued = [status_changed(run_id, RunStatus.QUEUED)] if row.fresh else []
+    rings = row.fresh or row.woken
+    queued = [status_changed(row.run_id, RunStatus.QUEUED)] if rings else []
     publish(thread.pk, thread.user_id, posted(message), *queued)
-    if row.fresh:
-        bell.ring(run_id)
+    if rings:
+        bell.ring(row.run_id)
     return Accepted(message, row.run_id, created=True, fresh=row.fresh)
 
 
@@ -162,9 +164,11 @@ def open_thread(user: User, kind: str) -> Thread:
 
 
 def close_thread(thread: Thread) -> None:
-    """Stop whatever is live in a thread and in the tasks it sent off."""
-    for run in AgentRun.objects.live().filter(thread__in=_family(thread)).select_related("thread"):
+    """Stop whatever is live in a thread and in the tasks it sent off, and withdraw what they proposed."""
+    family = _family(thread)
+    for run in AgentRun.objects.live().filter(thread__in=family).select_related("thread"):
         stop_run(run)
+    withdraw(family, "The conversation it belongs to was put away.")
 
 
 def delete_thread(thread: Thread) -> None:

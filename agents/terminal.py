@@ -9,7 +9,17 @@ import redis
 from django.core.management.base import OutputWrapper
 
 from agents.live.announce import changed, posted
-from agents.live.events import EVENT, AnyEvent, Failed, MessagePosted, RunChanged, Think, ToolComplete, ToolStart
+from agents.live.events import (
+    EVENT,
+    AnyEvent,
+    ApprovalChanged,
+    Failed,
+    MessagePosted,
+    RunChanged,
+    Think,
+    ToolComplete,
+    ToolStart,
+)
 from agents.live.keys import kind_of, stream_key
 from agents.live.snapshot import tip
 from agents.live.stream import redis_client
@@ -104,6 +114,8 @@ class Screen:
                 self._line(f"  · {tool} …")
             case ToolComplete(tool=tool, status=status, summary=summary):
                 self._line(f"  {'✓' if status == 'done' else '✗ ' + status} {tool} {summary}".rstrip())
+            case ApprovalChanged(tool=tool, state="requested"):
+                self._line(f"  ? {tool} waits for your approval, on the page of this conversation")
             case MessagePosted(source="agent", message_type="text", content=content):
                 self._message(content)
             case MessagePosted(source="error", content=content, metadata={"attempt": attempt, "of": of}):

@@ -15,4 +15,6 @@ urlpatterns = [
     path("runs/<uuid:run_id>/retry", views.run_retry, name="run_retry"),
     path("messages/<uuid:message_id>/retry", views.message_retry, name="message_retry"),
     path("actions/<uuid:action_id>/", views.action, name="action"),
+    path("actions/<uuid:action_id>/resolve/<str:resolution>", views.action_resolve, name="action_resolve"),
+    path("approvals/<uuid:action_id>/<str:digest>/<str:decision>", views.approval_decide, name="approval_decide"),
 ]

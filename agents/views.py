@@ -1,12 +1,15 @@
 """The pages of conversations: to look, to write, to stop, to try again. Each parses, calls one service, renders."""
 
+from collections.abc import Callable
 from uuid import UUID
 
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.db.models import Q
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404, render
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_GET, require_POST
 
+from agents.decisions import decide, resolve
 from agents.live import frames
 from agents.live.details import details
 from agents.live.screen import Screen, changed, earlier
@@ -14,7 +17,9 @@ from agents.pages import conversation, uuid_or_none
 from agents.services import Refused, assistant_of, retry, retry_now, send_message, stop_run
 from agents.signed_in import SignedInRequest, signed_in
 from memory.models import AgentRun, Thread, ThreadMessage
-from tools.models import AgentAction
+from tools.models import AgentAction, ApprovalState, Resolution
+
+DECISIONS = {"approve": ApprovalState.APPROVED, "reject": ApprovalState.REJECTED}
 
 
 @require_GET
@@ -87,15 +92,42 @@ def action(request: SignedInRequest, action_id: UUID) -> HttpResponse:
     return render(request, template, {"details": details(found), "action": found})
 
 
+@require_POST
+@signed_in
+def approval_decide(request: SignedInRequest, action_id: UUID, digest: str, decision: str) -> HttpResponse:
+    """`digest` is of the call as the page showed it."""
+    if decision not in DECISIONS:
+        raise Http404
+    return _decided(request, action_id, lambda action: decide(action, request.user, DECISIONS[decision], digest))
+
+
+@require_POST
+@signed_in
+def action_resolve(request: SignedInRequest, action_id: UUID, resolution: str) -> HttpResponse:
+    if resolution not in Resolution.values:
+        raise Http404
+    return _decided(request, action_id, lambda action: resolve(action, request.user, Resolution(resolution)))
+
+
+def _decided(request: SignedInRequest, action_id: UUID, decision: Callable[[AgentAction], object]) -> HttpResponse:
+    action = get_object_or_404(AgentAction.objects.for_user(request.user).select_related("thread__user"), pk=action_id)
+    try:
+        decision(action)
+    except Refused as refused:
+        return _refused(request, action.thread, refused, "")
+    return _now(request, action.thread, Q(metadata__action=str(action_id)))
+
+
 def _thread(request: SignedInRequest, thread_id: UUID) -> Thread:
     return get_object_or_404(Thread.objects.for_user(request.user).select_related("user"), pk=thread_id)
 
 
-def _now(request: HttpRequest, thread: Thread) -> HttpResponse:
-    """The page as it is after a press of a button."""
+def _now(request: HttpRequest, thread: Thread, about: Q | None = None) -> HttpResponse:
+    """The page as it is after a press of a button about some of its messages."""
     if not _is_partial(request):
         return _back(request)
-    return HttpResponse(_news(request, changed(thread, [], [])))
+    found = ThreadMessage.objects.filter(about, thread=thread).values_list("pk", flat=True) if about else []
+    return HttpResponse(_news(request, changed(thread, [], list(found))))
 
 
 def _news(request: HttpRequest, screen: Screen, new: UUID | None = None) -> str:

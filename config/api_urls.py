@@ -2,6 +2,7 @@
 
 from django.urls import path, re_path
 
+from agents.api.approvals import Approvals, DecideApproval, ResolveAction
 from agents.api.base import Nowhere, declared
 from agents.api.devices import Login, Logout
 from agents.api.docs import Docs, Schema
@@ -30,6 +31,9 @@ urlpatterns = declared(
         path("runs/<id:run_id>/stop", StopRun.as_view(), name="run_stop"),
         path("runs/<id:run_id>/retry", RetryRun.as_view(), name="run_retry"),
         path("runs/<id:run_id>/actions", RunActions.as_view(), name="run_actions"),
+        path("approvals", Approvals.as_view(), name="approvals"),
+        path("approvals/<id:approval_id>/decide", DecideApproval.as_view(), name="approval_decide"),
+        path("actions/<id:action_id>/resolve", ResolveAction.as_view(), name="action_resolve"),
         path("agent/messages", AssistantMessages.as_view(), name="agent_messages"),
         path("agent/events", AssistantEvents.as_view(), name="agent_events"),
         path("schema", Schema.as_view(), name="schema"),

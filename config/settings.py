@@ -239,6 +239,11 @@ WAYMARK_SESSION_TOKENS = env.int("WAYMARK_SESSION_TOKENS", default=80_000)
 WAYMARK_SUMMARY_SECONDS = env.float("WAYMARK_SUMMARY_SECONDS", default=120)
 WAYMARK_SUMMARY_INPUT_LENGTH = env.int("WAYMARK_SUMMARY_INPUT_LENGTH", default=24_000)
 WAYMARK_SUMMARY_TRIES = env.int("WAYMARK_SUMMARY_TRIES", default=3)
+# Calls of one reply that run at the same time; how long a call that was stopped may take to end (seconds) before it
+# is left behind; how long a call waits for approval before it expires (days).
+WAYMARK_PARALLEL_TOOLS = env.int("WAYMARK_PARALLEL_TOOLS", default=8)
+WAYMARK_STOP_GRACE_SECONDS = env.float("WAYMARK_STOP_GRACE_SECONDS", default=1)
+WAYMARK_APPROVAL_DAYS = env.float("WAYMARK_APPROVAL_DAYS", default=30)
 
 # The worker (docs/operations.md). Seconds.
 WAYMARK_LEASE_SECONDS = env.float("WAYMARK_LEASE_SECONDS", default=30)

@@ -14,6 +14,7 @@ class MessageMetadata(BaseModel):
     thinking: reasoning that the model showed; always interim. seconds: how long it took.
     interim: text that the model said beside its tool calls; shown as a quiet step, not as the answer.
     retryable: whether an error message offers to try again.
+    decision: the action that this message decides about; written by a decision of the user, never typed.
     reason: why a run was ended, when it did not end by itself.
     attempt, of: an error after which the run waits for the model and goes on by itself: which try it waits for, and
         how many there are. next_at: when it goes on.
@@ -24,6 +25,7 @@ class MessageMetadata(BaseModel):
     action: UUID | None = None
     task: UUID | None = None
     task_title: str = ""
+    decision: UUID | None = None
     thinking: bool = False
     seconds: float | None = None
     interim: bool = False

@@ -80,6 +80,7 @@ class Trigger(models.TextChoices):
     TASK = "task"
     REPORT = "report"
     RETRY = "retry"
+    DECISION = "decision"
 
 
 class RunQuerySet(OwnedQuerySet["AgentRun"]):

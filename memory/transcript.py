@@ -50,11 +50,13 @@ class Past:
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """The messages for the model, the place of the next entry, and room for what adapters make of the messages."""
+    """The messages for the model, the place of the next entry, and room for what adapters make of the messages. With
+    an open reply, the messages end with it, and the places of its results follow on its own."""
 
     messages: list[Message]
     next_seq: int
     memo: dict[str, object]
+    reply_seq: int = 0
 
 
 class Shelf:
@@ -86,13 +88,14 @@ _shelf = Shelf(KEPT)
 
 
 @contextlib.contextmanager
-def opened(thread_id: UUID, from_seq: int, recorded: Recorded) -> Iterator[Transcript]:
+def opened(thread_id: UUID, from_seq: int, recorded: Recorded, *, open_reply: bool = False) -> Iterator[Transcript]:
     """Read a thread's live session for one run, grammatical whatever a crash may have left behind.
 
     Enter after the claim: an entry of the run's former worker may have been committed at the last moment.
 
     Args:
         recorded: asked when something is amiss: what is known of the calls with these ids, which have no result.
+        open_reply: the calls of the last reply are still to be answered (some may be): leave their results out.
     """
     past = _shelf.take(thread_id)
     if past.from_seq != from_seq:  # archived since
@@ -103,7 +106,10 @@ def opened(thread_id: UUID, from_seq: int, recorded: Recorded) -> Iterator[Trans
         rows = _rows(thread_id, past)
     _move_turns(rows, past)
     try:
-        yield _transcript(thread_id, past, rows, recorded)
+        if open_reply:
+            yield _with_open_reply(thread_id, past, rows, recorded)
+        else:
+            yield _transcript(thread_id, past, rows, recorded)
     finally:
         _shelf.give(thread_id, past)
 
@@ -146,3 +152,11 @@ def _transcript(thread_id: UUID, past: Past, rows: Sequence[pool.Row], recorded:
     if not is_whole(fresh):
         fresh = repaired(fresh, recorded(thread_id, unanswered(fresh)))
     return Transcript(past.messages + fresh, rows[-1][0] + 1 if rows else past.next_seq, past.memo)
+
+
+def _with_open_reply(thread_id: UUID, past: Past, rows: Sequence[pool.Row], recorded: Recorded) -> Transcript:
+    messages = [message_of(*row[1:]) for row in rows]
+    at = max(place for place, message in enumerate(messages) if message.calls)
+    before, reply, reply_seq = _transcript(thread_id, past, rows[:at], recorded), messages[at], rows[at][0]
+    next_seq = max(rows[-1][0] + 1, reply_seq + 1 + len(reply.calls))
+    return Transcript([*before.messages, reply], next_seq, past.memo, reply_seq)

@@ -3,6 +3,7 @@
 # mypy: disable-error-code="no-untyped-call"
 
 import hashlib
+from datetime import timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -31,8 +32,9 @@ from memory.models import (
     Thread,
     ThreadMessage,
 )
+from tools.approvals import digest
 from tools.base import Effect, Reversal, Risk
-from tools.models import ActionStatus, AgentAction
+from tools.models import ActionStatus, AgentAction, Approval
 
 PASSWORD = "a long enough pass phrase"
 
@@ -183,6 +185,19 @@ class AgentActionFactory(Made[AgentAction]):
     reversal = Reversal.UNDOABLE
     arguments = LazyFunction(lambda: {"title": "Shoes"})
     status = ActionStatus.DONE
+
+
+class ApprovalFactory(Made[Approval]):
+    """A proposed call, which waits."""
+
+    class Meta:
+        model = Approval
+
+    action = SubFactory(AgentActionFactory, status=ActionStatus.PROPOSED, risk=Risk.RESTRICTED)
+    user = SelfAttribute("action.user")
+    thread = SelfAttribute("action.thread")
+    digest = LazyAttribute(lambda approval: digest(approval.action.tool, approval.action.arguments))
+    expires_at = LazyFunction(lambda: timezone.now() + timedelta(days=1))
 
 
 class ModelCallFactory(Made[ModelCall]):

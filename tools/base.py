@@ -21,6 +21,10 @@ class Effect(StrEnum):
     NON_IDEMPOTENT = "non_idempotent"
 
 
+# A call of these that broke off may have taken effect, and must not be repeated to find out.
+UNCERTAIN = frozenset({Effect.VERIFIABLE, Effect.NON_IDEMPOTENT})
+
+
 class Risk(StrEnum):
     ALLOWED = "allowed"
     RESTRICTED = "restricted"
@@ -120,11 +124,25 @@ class Tool[A: Arguments](ABC):
     @abstractmethod
     def run(self, arguments: A, context: ToolContext) -> Outcome:
         """Do it. A `local` tool runs inside the transaction that records its outcome, so it must only touch our
-        database through the default connection.
+        database through the default connection. Others run in a thread of their own, and are left behind when they
+        neither end within `timeout_seconds` nor obey `context.cancel`. An `idempotent` tool takes
+        `context.action_id` as its key: the same id may come again after a crash.
 
         Raises:
-            ToolError: for anything that the model should know and may correct.
+            ToolError: for anything that the model should know and may correct; it says that nothing took effect.
+                Any other exception of a tool that acts on the world leaves its outcome unknown.
         """
+
+    def probe(self, arguments: A, context: ToolContext) -> Outcome | None:
+        """Look up what became of an earlier call with this `context.action_id` (verifiable tools only).
+
+        Returns:
+            Its outcome when it happened, None when it certainly did not.
+
+        Raises:
+            ToolError: it cannot be told now; the outcome stays unknown.
+        """
+        raise ToolError("This tool cannot look up what became of a call.")
 
     def subject(self, arguments: A) -> str:
         """The object of the cell's sentence while the call runs ("Creating a note" + subject)."""

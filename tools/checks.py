@@ -37,4 +37,6 @@ def _check(tool: type[Tool[Any]]) -> list[CheckMessage]:
         problems.append(Error(f"{tool.name} has an effect but does not say how it is taken back.", id="tools.E005"))
     if tool.reversal is Reversal.IRREVERSIBLE and tool.risk is Risk.ALLOWED:
         problems.append(Error(f"{tool.name} cannot be undone, so it must need approval.", id="tools.E006"))
+    if tool.effect is Effect.VERIFIABLE and tool.probe is Tool.probe:
+        problems.append(Error(f"{tool.name} is verifiable, so it must have a probe.", id="tools.E007"))
     return problems

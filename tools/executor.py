@@ -1,69 +1,36 @@
 """From a model's call to its result: validate, run, tell. The loop knows none of it."""
 
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import groupby
 from typing import Any, Protocol
 from uuid import UUID
 
 import structlog
-from django.conf import settings
-from pydantic import JsonValue, ValidationError
+from django.db import OperationalError
+from pydantic import ValidationError
 
-from memory.messages import Message, ToolResult, ToolUse, tool as tool_message
+from memory.messages import ToolUse
 from memory.text import clean
-from tools.base import Arguments, Effect, Outcome, Reversal, Risk, ToolContext, ToolError
+from tools.attempts import STOPPED, Attempt, Result
+from tools.base import UNCERTAIN, Effect, ToolContext, ToolError
 from tools.cancel import Cancelled, CancelToken
-from tools.models import ActionStatus
+from tools.parallel import at_once
 from tools.registry import AnyTool
 
 log = structlog.get_logger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """One call, validated. `problem` says why it cannot run; then `tool` and `arguments` may be missing."""
-
-    action_id: UUID
-    position: int
-    call: ToolUse
-    tool: AnyTool | None
-    arguments: Arguments | None
-    problem: str
-
-    @property
-    def effect(self) -> Effect:
-        return self.tool.effect if self.tool else Effect.PURE
-
-    @property
-    def risk(self) -> Risk:
-        return self.tool.risk if self.tool else Risk.ALLOWED
-
-    @property
-    def reversal(self) -> Reversal:
-        return self.tool.reversal if self.tool else Reversal.NOTHING
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """What became of an attempt: success with an observation, or an error, both in words for the model."""
-
-    attempt: Attempt
-    status: ActionStatus
-    observation: str
-    summary: str = ""
-    undo: dict[str, JsonValue] | None = None
-    said: str | None = None
-
-    @property
-    def message(self) -> Message:
-        failed = self.status is not ActionStatus.DONE
-        return tool_message(ToolResult(id=self.attempt.call.id, content=self.observation, is_error=failed))
-
-
 class Recorder(Protocol):
-    """Whoever keeps the journal. `local` runs an effect in our database and commits it together with its outcome."""
+    """Whoever keeps the journal.
 
+    may_start: raises when no call may begin any more.
+    local: runs an effect in our database and commits it together with its outcome.
+    """
+
+    def may_start(self) -> None: ...
     def local(self, attempt: Attempt, effect: Callable[[], Result]) -> Result: ...
 
 
@@ -81,78 +48,93 @@ class Executor:
     def prepare(self, calls: Sequence[ToolUse], step: int) -> list[Attempt]:
         """Validate the calls of one reply. The ids are deterministic, so that a lost commit can be looked up."""
         return [
-            self._validate(call, position, uuid.uuid5(self.run_id, f"{step}/{position}"))
+            self.validate(call, position, uuid.uuid5(self.run_id, f"{step}/{position}"))
             for position, call in enumerate(calls)
         ]
 
-    def run(self, attempt: Attempt) -> Result:
-        """Run one attempt; its result is recorded already when the tool is local.
+    def run(self, attempts: Sequence[Attempt]) -> Iterator[Result]:
+        """Run attempts, those that may at the same time, and yield results as they come. The result of a local tool
+        is recorded already. When the run is stopped, attempts that were not begun have no result.
 
         Raises:
-            Cancelled: the run was stopped.
+            Cancelled: the run was stopped, and what was begun has its result.
+            LeaseLost: the run is not ours any more.
         """
-        if attempt.problem or attempt.tool is None:
-            return Result(attempt, ActionStatus.ERROR, attempt.problem)
-        if attempt.tool.effect is Effect.LOCAL:
-            return self._local(attempt)
-        return self._guarded(attempt)
+        for alone, group in groupby(attempts, key=lambda attempt: bool(attempt.problem) or attempt.alone):
+            for batch in ([each] for each in group) if alone else [list(group)]:
+                self.recorder.may_start()
+                yield from self._run(batch)
+
+    def _run(self, batch: Sequence[Attempt]) -> Iterator[Result]:
+        first = batch[0]
+        if first.problem or first.tool is None:
+            yield first.fails(first.problem)
+        elif first.effect is Effect.LOCAL:
+            yield self._local(first)
+        else:
+            calls = [(partial(self._guarded, each), each.tool.timeout_seconds) for each in batch if each.tool]
+            for place, result in at_once(calls, self.cancel):
+                yield result or self._left_behind(batch[place])
 
     def _local(self, attempt: Attempt) -> Result:
         try:
-            return self.recorder.local(attempt, lambda: self._call(attempt))
+            return self.recorder.local(attempt, lambda: self._effect(attempt))
         except ToolError as error:
-            return Result(attempt, ActionStatus.ERROR, _observation(str(error)))
+            return attempt.fails(str(error))
 
-    def _guarded(self, attempt: Attempt) -> Result:
+    def _effect(self, attempt: Attempt) -> Result:
+        """Whatever a local tool raises undoes its transaction, so the model can be told; a lost database cannot."""
         try:
-            return self._call(attempt)
-        except ToolError as error:
-            return Result(attempt, ActionStatus.ERROR, _observation(str(error)))
-        except Cancelled:
+            return self._call(attempt, self.cancel)
+        except (ToolError, Cancelled, OperationalError):
             raise
         except Exception as error:
             log.exception("tool failed", tool=attempt.call.name)
-            return Result(attempt, ActionStatus.ERROR, _observation(f"The tool failed: {type(error).__name__}."))
+            raise ToolError(f"The tool broke off: {type(error).__name__}.") from error
 
-    def _call(self, attempt: Attempt) -> Result:
-        assert attempt.tool is not None
-        context = ToolContext(self.user_id, self.thread_id, self.run_id, attempt.action_id, self.cancel)
-        outcome: Outcome = attempt.tool.run(attempt.arguments, context)
-        return Result(
-            attempt,
-            ActionStatus.DONE,
-            _observation(outcome.observation),
-            clean(outcome.summary),
-            outcome.undo,
-            outcome.said,
-        )
-
-    def _validate(self, call: ToolUse, position: int, action_id: UUID) -> Attempt:
-        tool = self.tools.get(call.name)
-        if tool is None:
-            offered = ", ".join(self.tools) or "none"
-            return Attempt(action_id, position, call, None, None, f"There is no tool {call.name!r}. Tools: {offered}.")
-        if call.problem:
-            return Attempt(action_id, position, call, tool, None, call.problem)
+    def _guarded(self, attempt: Attempt, stop: CancelToken) -> Result:
         try:
-            arguments: Any = tool.Arguments.model_validate(call.arguments)
-        except ValidationError as error:
-            return Attempt(action_id, position, call, tool, None, _explain(error))
-        return Attempt(action_id, position, call, tool, arguments, "")
+            return self._call(attempt, stop)
+        except ToolError as error:
+            return attempt.fails(str(error))
+        except Cancelled:
+            return attempt.cancelled(STOPPED)
+        except Exception as error:
+            log.exception("tool failed", tool=attempt.call.name)
+            return attempt.broke_off(type(error).__name__)
+
+    def _left_behind(self, attempt: Attempt) -> Result:
+        assert attempt.tool is not None
+        if not self.cancel.is_set():
+            return attempt.broke_off(f"timed out after {attempt.tool.timeout_seconds:g} s")
+        return attempt.broke_off("stopped by the user") if attempt.effect in UNCERTAIN else attempt.cancelled(STOPPED)
+
+    def _call(self, attempt: Attempt, stop: CancelToken) -> Result:
+        assert attempt.tool is not None
+        return attempt.done(attempt.tool.run(attempt.arguments, self.context(attempt, stop)))
+
+    def context(self, attempt: Attempt, stop: CancelToken) -> ToolContext:
+        return ToolContext(self.user_id, self.thread_id, self.run_id, attempt.action_id, stop)
+
+    def validate(self, call: ToolUse, position: int, action_id: UUID) -> Attempt:
+        return validated(self.tools, call, position, action_id)
+
+
+def validated(tools: Mapping[str, AnyTool], call: ToolUse, position: int, action_id: UUID) -> Attempt:
+    """Check one call against the tools that are offered and their schemas."""
+    tool = tools.get(call.name)
+    if tool is None:
+        offered = ", ".join(tools) or "none"
+        return Attempt(action_id, position, call, None, None, f"There is no tool {call.name!r}. Tools: {offered}.")
+    if call.problem:
+        return Attempt(action_id, position, call, tool, None, call.problem)
+    try:
+        arguments: Any = tool.Arguments.model_validate(call.arguments)
+    except ValidationError as error:
+        return Attempt(action_id, position, call, tool, None, _explain(error))
+    return Attempt(action_id, position, call, tool, arguments, "")
 
 
 def _explain(error: ValidationError) -> str:
     lines = [f"{'.'.join(map(str, item['loc'])) or 'arguments'}: {item['msg']}" for item in error.errors()]
     return clean("The arguments are not valid, nothing was done. " + "; ".join(lines))
-
-
-def _observation(text: str) -> str:
-    """Never blank (strict vendors refuse it, case HIS-04), never longer than a model should read."""
-    text = clean(text)
-    if not text.strip():
-        return "Done, no output."
-    limit = settings.WAYMARK_OBSERVATION_LENGTH
-    if len(text) <= limit:
-        return text
-    head, tail = limit * 3 // 4, limit // 4
-    return f"{text[:head]}\n[… {len(text) - head - tail:,} of {len(text):,} characters left out …]\n{text[-tail:]}"

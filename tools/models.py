@@ -11,7 +11,10 @@ from tools.base import Effect, Reversal, Risk
 
 
 class ActionStatus(models.TextChoices):
+    """INTENT: to be answered in its step. PROPOSED: answered as "waits for approval"; it may still be carried out."""
+
     INTENT = "intent"
+    PROPOSED = "proposed"
     STARTED = "started"
     DONE = "done"
     ERROR = "error"
@@ -21,6 +24,14 @@ class ActionStatus(models.TextChoices):
 
 
 OPEN = (ActionStatus.INTENT, ActionStatus.STARTED)
+
+
+class Resolution(models.TextChoices):
+    """What became of an unknown outcome, and how that is known."""
+
+    HAPPENED = "happened"
+    RUN_AGAIN = "run_again"
+    CHECKED = "checked"
 
 
 class ActionQuerySet(OwnedQuerySet["AgentAction"]):
@@ -53,6 +64,19 @@ class AgentAction(models.Model):
     error = models.TextField(blank=True, default="", db_default="")
     undo = models.JSONField(null=True, blank=True, help_text="Written by the tool, read by its own undo")
     fence = models.PositiveBigIntegerField(default=0)
+    repeats = models.ForeignKey(
+        "self",
+        models.CASCADE,
+        null=True,
+        related_name="repeated_by",
+        db_index=False,
+        help_text="The unknown call that this one repeats",
+    )
+    resolution = models.CharField(max_length=20, choices=Resolution, blank=True, default="", db_default="")
+    resolved_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", db_index=False
+    )
+    resolved_at = models.DateTimeField(null=True)
     created_at = models.DateTimeField(db_default=Now())
     started_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
@@ -63,7 +87,72 @@ class AgentAction(models.Model):
         db_table = "agent_actions"
         ordering = ["created_at", "step", "position"]
         constraints = [models.UniqueConstraint(fields=["run", "step", "position"], name="one_action_per_call")]
-        indexes = [models.Index(fields=["user", "-created_at"])]
+        indexes = [
+            models.Index(fields=["user", "-created_at"]),
+            models.Index(fields=["repeats"], condition=models.Q(repeats__isnull=False), name="repeating_actions"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.tool} ({self.status})"
+
+
+class ApprovalState(models.TextChoices):
+    REQUESTED = "requested"
+    APPROVED = "approved"
+    REJECTED = "rejected"
+    EXPIRED = "expired"
+    CANCELLED = "cancelled"
+
+
+class Cause(models.TextChoices):
+    """Why a call needs a person's word."""
+
+    RESTRICTED = "restricted", "the tool always asks"
+    REPEATS_UNKNOWN = "repeats_unknown", "it repeats a call whose outcome is unknown"
+
+
+class ApprovalQuerySet(OwnedQuerySet["Approval"]):
+    def waiting(self) -> Self:
+        """Those that can still be decided."""
+        return self.filter(state=ApprovalState.REQUESTED, expires_at__gt=Now())
+
+
+class Approval(models.Model):
+    """A recorded call that waits for a person's word (mission D9, reliability D4).
+
+    `digest` is of the tool and the arguments as they were shown; a decision names it, so that nobody can approve what
+    they have not seen. `state` leaves REQUESTED exactly once.
+    """
+
+    action = models.OneToOneField(AgentAction, models.CASCADE, primary_key=True, related_name="approval")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="approvals", db_index=False)
+    thread = models.ForeignKey(Thread, models.CASCADE, related_name="approvals", db_index=False)
+    state = models.CharField(max_length=20, choices=ApprovalState, default=ApprovalState.REQUESTED)
+    cause = models.CharField(max_length=20, choices=Cause, default=Cause.RESTRICTED)
+    digest = models.CharField(max_length=64)
+    requested_at = models.DateTimeField(db_default=Now())
+    expires_at = models.DateTimeField()
+    decided_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", db_index=False
+    )
+    decided_at = models.DateTimeField(null=True)
+    reason = models.TextField(blank=True, default="", db_default="")
+
+    objects = ApprovalQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-requested_at"]
+        indexes = [
+            models.Index(fields=["user", "-requested_at"]),
+            models.Index(
+                fields=["thread"],
+                condition=models.Q(state__in=[ApprovalState.REQUESTED, ApprovalState.APPROVED]),
+                name="thread_approvals",
+            ),
+            models.Index(
+                fields=["expires_at"], condition=models.Q(state=ApprovalState.REQUESTED), name="due_approvals"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.action_id} ({self.state})"

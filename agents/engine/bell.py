@@ -14,28 +14,33 @@ log = structlog.get_logger(__name__)
 
 def ring(run_id: UUID) -> bool:
     """Enqueue a run, after its commit. Never raises; False without Redis: the sweeper then finds the run."""
-    return _ring("run", run_id)
+    return _ring("run", str(run_id))
 
 
 def ring_archive(thread_id: UUID, reason: str) -> bool:
     """Have a session archived. Like `ring`; the clock finds what nobody heard."""
-    return _ring("archive", thread_id, reason)
+    return _ring("archive", str(thread_id), reason)
 
 
 def ring_measure(thread_id: UUID) -> bool:
     """Have a session archived if it has grown too long. Like `ring`; the next run rings again."""
-    return _ring("measure", thread_id)
+    return _ring("measure", str(thread_id))
 
 
-def _ring(job: str, on: UUID, *arguments: str) -> bool:
+def ask_for_check(action_id: UUID, user_id: int) -> bool:
+    """Let a worker look up what became of a call. Never raises; False without Redis."""
+    return _ring("check", str(action_id), user_id)
+
+
+def _ring(job: str, *arguments: object) -> bool:
     queue = _queue(os.getpid())
     try:
         with queue.connection.pipeline() as together:  # one way there and back instead of two
             name = f"agents.engine.jobs.{job}"
-            queue.enqueue(name, str(on), *arguments, result_ttl=0, description=job, pipeline=together)
+            queue.enqueue(name, *arguments, result_ttl=0, description=job, pipeline=together)
             together.execute()
     except RedisError as error:
-        log.warning("doorbell failed", job=job, on=str(on), error=str(error))
+        log.warning("doorbell failed", job=job, arguments=arguments, error=str(error))
         return False
     return True
 

@@ -9,7 +9,7 @@ from memory.ids import new_id
 from memory.messages import Thinking
 from memory.metadata import MessageMetadata
 from memory.models import MessageType, Source
-from tools.executor import Result
+from tools.attempts import Result
 
 PLAIN = MessageMetadata()
 

@@ -2,6 +2,7 @@
 
 from uuid import UUID
 
+from agents import decisions
 from agents.engine import archiving
 from agents.engine.orchestrator import work
 from memory.models import ArchiveReason
@@ -20,3 +21,8 @@ def archive(thread_id: str, reason: str) -> None:
 def measure(thread_id: str) -> None:
     """Archive the older part of a session that has grown too long."""
     archiving.measure(UUID(thread_id))
+
+
+def check(action_id: str, user_id: int) -> None:
+    """Look up what became of a call, because its user asks."""
+    decisions.check(UUID(action_id), user_id)

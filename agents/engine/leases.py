@@ -1,6 +1,7 @@
 """The runs that this process holds: renewed together, stopped by name, told when the process shuts down."""
 
 import contextlib
+import math
 import threading
 import time
 from collections.abc import Iterable, Iterator
@@ -23,12 +24,17 @@ SAFETY_MARGIN = 6.0
 
 @dataclass(slots=True)
 class Held:
-    """A lease with the local deadline up to which its holder may act."""
+    """A lease with the local deadline up to which its holder may act.
+
+    busy_until: when what is done right now, which nothing can interrupt, must have ended; its lease is not renewed
+    beyond, so that a worker that hangs loses it as a dead one does.
+    """
 
     lease: Lease
     cancel: CancelToken
     until: float
     lost: bool = False
+    busy_until: float = math.inf
 
     def check(self) -> None:
         """
@@ -40,6 +46,15 @@ class Held:
             self.lose("its time is over")
             raise LeaseLost
         self.cancel.check()
+
+    @contextlib.contextmanager
+    def within(self, seconds: float) -> Iterator[None]:
+        """Do something that cannot be interrupted and should take `seconds` at most."""
+        self.busy_until = time.monotonic() + seconds
+        try:
+            yield
+        finally:
+            self.busy_until = math.inf
 
     def lose(self, why: str) -> None:
         self.lost = True
@@ -82,6 +97,10 @@ class Leases:
         """Renew every lease; runs whose lease is gone or about to run out are cancelled and marked as lost."""
         with self.lock:
             all_held = list(self.held.values())
+        for held in all_held:
+            if held.busy_until <= time.monotonic():
+                held.lose("it hangs")
+        all_held = [held for held in all_held if not held.lost]
         if not all_held:
             return
         asked_at = time.monotonic()

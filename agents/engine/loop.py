@@ -42,6 +42,7 @@ class CoreLoop:
     act: executes the calls of one reply.
     inbox: messages that came meanwhile; they are answered in the next step.
     ends_after_message: whether speaking to the user through a tool ends the run (conversational agents).
+    unanswered: calls of the last message that an earlier worker has left open; they come first.
     """
 
     messages: list[Message]
@@ -50,18 +51,17 @@ class CoreLoop:
     inbox: Callable[[], Sequence[Message]]
     limiter: Limiter
     ends_after_message: bool
+    unanswered: Sequence[ToolUse] = ()
 
     def run(self) -> Generator[LoopEvent, None, None]:
         """
         Raises:
             LimitReached: the run must end although the model would go on.
         """
+        calls = self.unanswered
         while True:
-            self.limiter.before_step(len(self.messages))
-            reply = yield from self.think(self.messages)
-            self.messages.append(reply.message)
-            yield Replied(reply)
-            calls = reply.message.calls
+            if not calls:
+                calls = yield from self._reply()
             if not calls:
                 return
             results = self.act(calls)
@@ -72,3 +72,11 @@ class CoreLoop:
                 return
             self.limiter.after_calls(calls)
             self.messages.extend(self.inbox())
+            calls = ()
+
+    def _reply(self) -> Generator[LoopEvent, None, Sequence[ToolUse]]:
+        self.limiter.before_step(len(self.messages))
+        reply = yield from self.think(self.messages)
+        self.messages.append(reply.message)
+        yield Replied(reply)
+        return reply.message.calls

@@ -1,4 +1,4 @@
-"""What makes one agent run: claim → assemble → drive the loop → settle.
+"""What makes one agent run: claim → recover → assemble → drive the loop → settle.
 
 Everything with a database, queue or socket is here and in the helpers; the algorithm is `CoreLoop`.
 """
@@ -12,13 +12,15 @@ import structlog
 
 from agents.engine import archiving, bell, journal
 from agents.engine.assemble import Summons, retry_policy, summon
+from agents.engine.gates import Waiting
 from agents.engine.journal import Settled
 from agents.engine.leases import Held, leases
 from agents.engine.limits import Limiter, LimitReached
 from agents.engine.loop import Acted, CoreLoop, LoopEvent, Replied
+from agents.engine.recovery import decided, recover
 from agents.engine.settle import Ending, Settler, give_up
 from agents.engine.shortening import Shortening
-from agents.engine.steps import Steps
+from agents.engine.steps import DATABASE_AWAY, Steps
 from agents.engine.thinking import CallFailed, Thinker
 from agents.live.announce import announce_status
 from agents.live.events import Think
@@ -93,9 +95,12 @@ class Orchestrator:
             journal.hand_over(lease)
             bell.ring(lease.run_id)
             log.info("run handed over", step=lease.step)
+        except Waiting:
+            announce_status(summons.thread, lease.run_id, RunStatus.WAITING_APPROVAL, lease.step)
+            log.info("run waits for approval", step=lease.step)
         except journal.LeaseLost:
             log.warning("lease lost", step=lease.step)
-        except psycopg.OperationalError as error:
+        except DATABASE_AWAY as error:
             log.warning("database away, run left for its next worker", error=str(error))
         else:
             log.info("run ended", status=ending.status, reason=ending.reason, step=lease.step)
@@ -110,7 +115,7 @@ class Orchestrator:
             with provider_pool.lease(self.summons.choice.endpoint) as provider:
                 thinker = self._thinker(provider)
                 return self._run(thinker, Steps(self.summons, self.held, thinker))
-        except (HandedOver, journal.LeaseLost, psycopg.OperationalError):
+        except (HandedOver, Waiting, journal.LeaseLost, *DATABASE_AWAY):
             raise
         except Exception:
             log.exception("run failed")
@@ -118,8 +123,8 @@ class Orchestrator:
 
     def _run(self, thinker: Thinker, steps: Steps) -> Ending:
         try:
-            thread = self.summons.thread
-            with transcript.opened(thread.pk, thread.from_seq, recorded) as history:
+            thread, is_open = self.summons.thread, self.held.lease.open_step
+            with transcript.opened(thread.pk, thread.from_seq, recorded, open_reply=is_open) as history:
                 for event in self._loop(steps, history).run():
                     self._handle(event, steps)
             return Ending.done(steps.last_reply, thinker.settled)
@@ -146,13 +151,15 @@ class Orchestrator:
     def _loop(self, steps: Steps, history: Transcript) -> CoreLoop:
         limits, lease = self.summons.agentable.limits(), self.held.lease
         lease.next_seq = history.next_seq
+        unanswered = recover(steps, history) if lease.resumed or lease.decided else ()
         return CoreLoop(
             messages=history.messages,
             think=Shortening(self.summons, self.held, steps.thinker).agent_call,
             act=steps.act,
-            inbox=steps.inbox,
+            inbox=lambda: [*(taken := steps.inbox()), *(decided(steps) if taken else ())],
             limiter=Limiter(limits.iterations, limits.seconds, limits.same_tool, limits.history_entries, lease.step),
             ends_after_message=self.summons.converses,
+            unanswered=unanswered,
         )
 
     def _thinker(self, provider: Provider) -> Thinker:

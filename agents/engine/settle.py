@@ -25,8 +25,10 @@ from memory.messages import Message
 from memory.metadata import MessageMetadata
 from memory.models import RunStatus, Source, Thread, Trigger
 from memory.pool import orm, orm_connection
-from tools.executor import Result
+from tools.attempts import Result
 from tools.models import ActionStatus
+
+LEFT = {ActionStatus.CANCELLED: "Not done", ActionStatus.UNKNOWN: "Not known whether it happened"}
 
 UNFINISHED = {
     Finish.LENGTH: "The answer is cut off: the model reached the longest answer it may give.",
@@ -184,9 +186,9 @@ class Settler:
                 metadata=metadata.model_dump(mode="json", exclude_defaults=True),
                 on=orm_connection(),
             )
-        if accepted is not None and accepted.fresh:
-            announce_status(parent, run_id, RunStatus.QUEUED)
-            bell.ring(run_id)
+        if accepted is not None and (accepted.fresh or accepted.woken):
+            announce_status(parent, accepted.run_id, RunStatus.QUEUED)
+            bell.ring(accepted.run_id)
         return final
 
     def _announce(self, ending: Ending, final: Final) -> None:
@@ -217,12 +219,25 @@ def give_up(run_id: UUID) -> None:
 
 
 def _account(finished: Sequence[Result]) -> str:
-    """What a stopped run had done, in words."""
+    """What a stopped run had done and what it had not, in words."""
     done = [_deed(result) for result in finished if result.status is ActionStatus.DONE]
-    return f"Done before that: {'; '.join(done)}." if done else "Nothing had been done yet."
+    account = f"Done before that: {'; '.join(done)}." if done else "Nothing had been done yet."
+    for status, words in LEFT.items():
+        if left := [_intent(result) for result in finished if result.status is status]:
+            account += f" {words}: {'; '.join(left)}."
+    return account
 
 
 def _deed(result: Result) -> str:
     tool = result.attempt.tool
-    assert tool is not None
-    return f"{tool.wording.done[0].lower()}{tool.wording.done[1:]} {result.summary}".strip()
+    return _small(f"{tool.wording.done if tool else result.attempt.call.name} {result.summary}")
+
+
+def _intent(result: Result) -> str:
+    tool, arguments = result.attempt.tool, result.attempt.arguments
+    subject = tool.subject(arguments) if tool and arguments else ""
+    return _small(f"{tool.wording.doing if tool else result.attempt.call.name} {subject}")
+
+
+def _small(phrase: str) -> str:
+    return f"{phrase[:1].lower()}{phrase[1:]}".strip()

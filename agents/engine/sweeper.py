@@ -2,7 +2,9 @@
 
 import structlog
 
+from agents import decisions
 from agents.engine import bell, journal
+from memory.pool import orm
 
 log = structlog.get_logger(__name__)
 
@@ -11,7 +13,12 @@ BELL_GRACE = 10.0
 
 
 def sweep() -> int:
-    """Ring for every lost run; returns how many there were. Ringing twice is harmless: only one claim succeeds."""
+    """Close approvals that have expired, and ring for every lost run; returns how many runs that were.
+
+    Ringing twice is harmless: only one claim succeeds.
+    """
+    with orm():
+        decisions.expire_due()
     lost = journal.lost_runs(BELL_GRACE)
     for run_id in lost:
         if not bell.ring(run_id):

@@ -6,11 +6,13 @@ from uuid import UUID
 
 from django.utils import timezone
 
+from agents.engine.calls import Call
 from agents.engine.journal import Cell
-from agents.live.events import MessagePosted, RunChanged
+from agents.live.events import ApprovalChanged, Event, MessagePosted, RunChanged, ToolComplete, ToolStart
 from agents.live.stream import publish
 from agents.providers.pricing import dollars
 from memory.models import AgentRun, Thread, ThreadMessage
+from tools.models import ActionStatus, AgentAction, ApprovalState
 
 
 def posted(message: ThreadMessage) -> MessagePosted:
@@ -53,6 +55,38 @@ def announce_run(run: AgentRun) -> None:
 
 def announce_status(thread: Thread, run_id: UUID, status: str, step: int = 0) -> None:
     publish(thread.pk, thread.user_id, status_changed(run_id, status, step))
+
+
+def announce_message(message: ThreadMessage, user_id: int) -> None:
+    publish(message.thread_id, user_id, posted(message))
+
+
+def announce_action(thread: Thread, action_id: UUID) -> None:
+    """How a call stands in the database, after something was decided about it."""
+    action = AgentAction.objects.select_related("approval").get(pk=action_id)
+    cell = ThreadMessage.objects.filter(thread=thread, metadata__action=str(action_id)).first()
+    if cell is None:
+        return
+    about = {"run": action.run_id, "message": cell.pk, "action": action.pk, "tool": action.tool}
+    approval = getattr(action, "approval", None)
+    if approval is not None and action.status in (ActionStatus.INTENT, ActionStatus.PROPOSED):
+        event: Event = ApprovalChanged(**about, state=approval.state, digest=approval.digest)
+    else:
+        event = ToolComplete(**about, status=action.status, summary=action.summary)
+    publish(thread.pk, thread.user_id, event)
+
+
+def call_changed(run_id: UUID, call: Call) -> Event:
+    """How a tool call stands: asked for, started, or ended."""
+    attempt = call.attempt
+    action, tool = attempt.action_id, attempt.call.name
+    if call.waits:
+        state = ApprovalState.REQUESTED
+        return ApprovalChanged(run=run_id, message=call.cell, action=action, tool=tool, state=state, digest=call.digest)
+    if call.result is None:
+        return ToolStart(run=run_id, message=call.cell, action=action, tool=tool, arguments=attempt.call.arguments)
+    status, summary = call.result.status, call.result.summary
+    return ToolComplete(run=run_id, message=call.cell, action=action, tool=tool, status=status, summary=summary)
 
 
 def announce_taken(thread: Thread, ids: Sequence[UUID]) -> None:

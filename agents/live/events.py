@@ -46,6 +46,18 @@ class ToolComplete(Event):
     summary: str
 
 
+class ApprovalChanged(Event):
+    """A call waits for a person's word, or got one: `state`. A decision must name `digest`."""
+
+    type: Literal["approval"] = "approval"
+    run: UUID
+    message: UUID
+    action: UUID
+    tool: str
+    state: str
+    digest: str
+
+
 class MessagePosted(Event):
     """A message of the thread was committed (from a user or from the agent). Text on its way is replaced by it."""
 
@@ -80,7 +92,8 @@ class Failed(Event):
 
 
 type AnyEvent = Annotated[
-    Think | ToolStart | ToolComplete | MessagePosted | RunChanged | Failed, Field(discriminator="type")
+    Think | ToolStart | ToolComplete | ApprovalChanged | MessagePosted | RunChanged | Failed,
+    Field(discriminator="type"),
 ]
 
 EVENT: TypeAdapter[AnyEvent] = TypeAdapter(AnyEvent)

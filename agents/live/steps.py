@@ -9,6 +9,7 @@ from django.utils.translation import gettext as _
 from pydantic import ValidationError
 
 from agents.live import markdown
+from agents.live.cards import Card, awaits_approval, card
 from agents.live.turns import Part
 from memory.text import clip
 from tools import registry
@@ -20,6 +21,7 @@ WORTH_SAYING: Final = timedelta(milliseconds=50)
 
 _STATES: Final = {
     ActionStatus.INTENT: "queued",
+    ActionStatus.PROPOSED: "queued",
     ActionStatus.STARTED: "running",
     ActionStatus.DONE: "done",
     ActionStatus.ERROR: "failed",
@@ -35,7 +37,7 @@ class Step:
     state: a step state of the style sheet.
     verb, subject: the sentence; the verb is emphasised.
     since: when it began, while it is running. lasted: how long it took, once it is over.
-    action: whose details can be fetched. html: what unfolds.
+    action: whose details can be fetched. html: what unfolds. card: what the user is asked.
     """
 
     id: UUID
@@ -48,10 +50,11 @@ class Step:
     lasted: timedelta | None = None
     action: UUID | None = None
     html: str = ""
+    card: Card | None = None
 
     @property
     def is_finished(self) -> bool:
-        return self.state in ("done", "quiet", "failed", "undone")
+        return self.card is None and self.state in ("done", "quiet", "failed", "undone")
 
 
 def step(part: Part) -> Step:
@@ -78,16 +81,18 @@ def _tool_step(message_id: UUID, action: AgentAction) -> Step:
     status = ActionStatus(action.status)
     verb, icon = sentence(action)
     is_open = status in OPEN
+    asked = card(action)
     return Step(
         id=message_id,
         kind="tool",
-        state=_STATES[status],
+        state="waiting" if asked else _STATES[status],
         icon=icon,
         verb=verb,
         subject=_subject(action),
         since=action.started_at if is_open else None,
         lasted=None if is_open else _lasted(action),
         action=action.pk,
+        card=asked,
     )
 
 
@@ -95,7 +100,9 @@ def sentence(action: AgentAction) -> tuple[str, str]:
     """Return (verb phrase, icon) for how the call stands now, also for a tool that is gone."""
     tool = registry.find(action.tool)
     words = tool.wording if tool else _unknown(action.tool)
-    if action.status in OPEN:
+    if awaits_approval(action):
+        return _("Needs your approval:"), words.icon
+    if action.status in (*OPEN, ActionStatus.PROPOSED):
         return words.doing, words.icon
     if action.status == ActionStatus.DONE:
         return words.done, words.icon
@@ -104,13 +111,20 @@ def sentence(action: AgentAction) -> tuple[str, str]:
     return words.failed, words.icon
 
 
+def intention(action: AgentAction) -> str:
+    """Say what the call is to do: "Creating a note Shoes"."""
+    tool = registry.find(action.tool)
+    words = tool.wording if tool else _unknown(action.tool)
+    return f"{words.doing} {_asked(action)}".strip()
+
+
 def _unknown(name: str) -> Wording:
     shown = {"name": clip(name, 60)}
     return Wording("plug", _("Using %(name)s") % shown, _("Used %(name)s") % shown, _("%(name)s failed") % shown)
 
 
 def _subject(action: AgentAction) -> str:
-    said = action.summary or _asked(action)
+    said = action.summary or (intention(action) if awaits_approval(action) else _asked(action))
     if action.status == ActionStatus.UNKNOWN:
         return f"{said}: {_('it is not known whether it happened')}".lstrip(": ")
     if action.status in (ActionStatus.ERROR, ActionStatus.DENIED) and action.error:

@@ -144,7 +144,8 @@ def _note_run(turn: Turn, part: Part) -> None:
 def _parts(rows: Iterable[ThreadMessage]) -> list[Part]:
     read = [(message, MessageMetadata.model_validate(message.metadata)) for message in rows]
     wanted = [metadata.action for _, metadata in read if metadata.action]
-    actions = AgentAction.objects.defer("output", "undo").in_bulk(wanted) if wanted else {}
+    shown = AgentAction.objects.defer("output", "undo").select_related("approval")
+    actions = shown.in_bulk(wanted) if wanted else {}
     return [Part(message, metadata, actions.get(metadata.action)) for message, metadata in read]
 
 

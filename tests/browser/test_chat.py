@@ -8,11 +8,12 @@ from django.contrib.auth.models import User
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from agents.connections import connect_model
+from agents.live.announce import announce_action, announce_message
 from agents.live.stream import redis_client
 from goals.models import Goal
 from memory.models import AgentRun, Note, RunStatus, ThreadMessage
 from tests.browser.conftest import signed_in
-from tests.factories import AgentRunFactory, GoalFactory, ThreadMessageFactory, UserFactory
+from tests.factories import AgentRunFactory, ApprovalFactory, GoalFactory, ThreadMessageFactory, UserFactory
 from tests.llm_script import Reply, Status
 from tests.llm_server import LLMServer
 from tests.processes import answers, wait_until, web, worker
@@ -148,6 +149,25 @@ def test_a_wait_for_the_model_can_be_stopped(page: Page, goal: Goal, llm: LLMSer
     send(page, "Anybody there?")
     page.locator(".turn .callout").get_by_role("button", name="Stop").click()
     expect(page.locator(".turn")).to_contain_text("Stopped by you", timeout=SLOW)
+    wait_for_end(page, goal)
+    assert_equals_reload(page)
+
+
+def test_a_call_that_asks_is_answered_by_a_press(page: Page, goal: Goal) -> None:
+    run = AgentRunFactory.create(thread=goal.thread)
+    ThreadMessageFactory.create(thread=goal.thread, run=run, content="Note my shoes")
+    approval = ApprovalFactory.create(action__run=run)
+    about = {"action": str(approval.pk)}
+    cell = ThreadMessageFactory.create(
+        thread=goal.thread, run=run, source="agent", message_type="tool", content="", metadata=about
+    )
+    announce_message(cell, goal.user_id)
+    announce_action(goal.thread, approval.pk)
+    expect(page.locator(".step[data-state=waiting]")).to_contain_text("Needs your approval:")
+    assert_equals_reload(page)
+    page.get_by_role("button", name="Reject").click()
+    expect(page.locator(".ask").last).to_contain_text("Rejected:")
+    expect(page.get_by_role("button", name="Approve once")).to_have_count(0)
     wait_for_end(page, goal)
     assert_equals_reload(page)
 

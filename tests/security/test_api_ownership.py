@@ -22,6 +22,7 @@ from tests.factories import (
     AgentActionFactory,
     AgentHistoryFactory,
     AgentRunFactory,
+    ApprovalFactory,
     GoalFactory,
     NoteFactory,
     ThreadMessageFactory,
@@ -29,7 +30,8 @@ from tests.factories import (
     bearer,
     nobody,
 )
-from tools.models import AgentAction
+from tools.approvals import digest
+from tools.models import AgentAction, Approval
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -43,8 +45,20 @@ BODIES: dict[tuple[str, str], dict[str, Any]] = {
     ("agent_messages", "POST"): {"content": "Mine"},
     ("goal_notes", "POST"): {"title": "Changed"},
     ("note", "PATCH"): {"title": "Changed"},
+    ("approval_decide", "POST"): {"decision": "reject", "hash": digest("create_note", {"title": "Shoes"})},
+    ("action_resolve", "POST"): {"resolution": "happened"},
 }
-TABLES: tuple[type[Model], ...] = (Goal, Note, Thread, ThreadMessage, AgentRun, AgentAction, AgentHistory, UserAgent)
+TABLES: tuple[type[Model], ...] = (
+    Goal,
+    Note,
+    Thread,
+    ThreadMessage,
+    AgentRun,
+    AgentAction,
+    Approval,
+    AgentHistory,
+    UserAgent,
+)
 
 
 @dataclass(frozen=True)
@@ -69,7 +83,10 @@ def person() -> Person:
         ThreadMessageFactory(thread=thread, run=run, content=mark)
     AgentActionFactory(run=run, summary=mark, arguments={"title": mark})
     session = AgentHistoryFactory(thread=goal.thread, summary=mark, text=mark)
-    return Person(user, {"goal_id": goal.pk, "run_id": run.pk, "note_id": note.pk, "session_id": session.pk})
+    unknown = AgentActionFactory(run=run, summary=mark, status="unknown")
+    approval = ApprovalFactory(action__run=run, action__summary=mark, reason=mark)
+    ids = {"goal_id": goal.pk, "run_id": run.pk, "note_id": note.pk, "session_id": session.pk}
+    return Person(user, ids | {"approval_id": approval.pk, "action_id": unknown.pk})
 
 
 @pytest.fixture(autouse=True)

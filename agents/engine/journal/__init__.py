@@ -2,10 +2,11 @@
 
 Every statement of a run starts with the fence: the UPDATE of its own row under its lease token. When that finds no
 row, nothing else in the statement happens and LeaseLost says: stop now. Rows of several tables are written from JSON
-arrays, so that each point is one prepared statement. Lock order: thread, then run.
+arrays, so that each point is one prepared statement. Lock order: thread, run, action, approval.
 """
 
 from agents.engine.journal.accept import accept, wake
+from agents.engine.journal.approvals import decision, start, wait_for_approval
 from agents.engine.journal.claim import claim, take_messages
 from agents.engine.journal.end import final, hand_over, retry_later, retry_now, stop
 from agents.engine.journal.keep import lost_runs, renew
@@ -13,6 +14,7 @@ from agents.engine.journal.rows import (
     AcceptedRow,
     ActionOutcome,
     ActionStart,
+    ApprovalRequest,
     Cell,
     Final,
     Lease,
@@ -20,13 +22,15 @@ from agents.engine.journal.rows import (
     NextCall,
     Pulse,
     Settled,
+    Stand,
 )
-from agents.engine.journal.steps import call_again, outcome, quarantine, reply
+from agents.engine.journal.steps import call_again, outcome, outcome_landed, quarantine, reply
 
 __all__ = [
     "AcceptedRow",
     "ActionOutcome",
     "ActionStart",
+    "ApprovalRequest",
     "Cell",
     "Final",
     "Lease",
@@ -34,19 +38,24 @@ __all__ = [
     "NextCall",
     "Pulse",
     "Settled",
+    "Stand",
     "accept",
     "call_again",
     "claim",
+    "decision",
     "final",
     "hand_over",
     "lost_runs",
     "outcome",
+    "outcome_landed",
     "quarantine",
     "renew",
     "reply",
     "retry_later",
     "retry_now",
+    "start",
     "stop",
     "take_messages",
+    "wait_for_approval",
     "wake",
 ]

@@ -20,12 +20,15 @@ WITH t AS (
 r AS (
   INSERT INTO memory_agentrun (id, thread_id, status, trigger)
   SELECT live_run, %(thread)s, 'queued', %(trigger)s FROM t WHERE live_run = %(run)s),
+w AS (
+  UPDATE memory_agentrun SET status = 'queued', due_at = NULL FROM t
+  WHERE memory_agentrun.id = t.live_run AND memory_agentrun.status = 'waiting_approval' RETURNING memory_agentrun.id),
 m AS (
   INSERT INTO memory_threadmessage
     (id, thread_id, run_id, source, message_type, content, metadata, processed, client_message_id)
   SELECT %(message)s, %(thread)s, live_run, %(source)s, 'text', %(content)s, %(metadata)s, false, %(client)s::uuid
   FROM t RETURNING created_at)
-SELECT t.live_run, t.live_run = %(run)s, m.created_at FROM t, m
+SELECT t.live_run, t.live_run = %(run)s, EXISTS (SELECT FROM w), m.created_at FROM t, m
 """
 
 
@@ -41,8 +44,8 @@ def accept(
     metadata: Mapping[str, object] = NOTHING,
     on: Connection[Any] | None = None,
 ) -> AcceptedRow | None:
-    """D0: the message, and a queued run when none is live. None: this client id was accepted before, or the thread
-    is gone.
+    """D0: the message, and a queued run when none is live; one that waits for approvals goes on. None: this client id
+    was accepted before, or the thread is gone.
 
     Args:
         on: the connection of an open transaction that the message belongs to; None commits by itself.

@@ -16,12 +16,12 @@ TAKEN = """
 q AS (
   SELECT x.id, nextval('memory_message_position') AS position FROM (
     SELECT m.id FROM memory_threadmessage m, r
-    WHERE m.thread_id = r.thread_id AND NOT m.processed ORDER BY m.position) x),
+    WHERE m.thread_id = r.thread_id AND NOT m.processed{only_if} ORDER BY m.position) x),
 m AS (
   UPDATE memory_threadmessage SET processed = true, run_id = r.id, position = q.position FROM r, q
-  WHERE memory_threadmessage.id = q.id
-  RETURNING memory_threadmessage.id, memory_threadmessage.position, CASE source WHEN 'user' THEN content
-    ELSE '<task_report>' || content || '</task_report>' END AS content),
+  WHERE memory_threadmessage.id = q.id AND NOT memory_threadmessage.processed
+  RETURNING memory_threadmessage.id, memory_threadmessage.position, metadata ? 'decision' AS decides,
+    CASE source WHEN 'user' THEN content ELSE '<task_report>' || content || '</task_report>' END AS content),
 n AS (SELECT row_number() OVER (ORDER BY position) AS place, content FROM m),
 h AS (
   INSERT INTO memory_historyentry (thread_id, run_id, seq, role, blocks)
@@ -49,33 +49,33 @@ r AS (
     status = CASE run.status WHEN 'cancelling' THEN 'cancelling' ELSE 'running' END,
     fence = run.fence + 1, lease_token = %(token)s, lease_until = clock_timestamp() + %(lease)s * interval '1 second',
     started_at = coalesce(run.started_at, clock_timestamp()), due_at = NULL,
-    step = run.step + (run.lease_token IS NOT NULL)::int,
     recoveries = run.recoveries + (run.lease_token IS NOT NULL)::int,
     cost_known = run.cost_known AND run.lease_token IS NULL
   FROM l
   WHERE run.id = %(run)s AND (
     run.status = 'queued' OR run.status = 'retry_wait' AND run.due_at <= clock_timestamp()
     OR run.status IN ('running', 'cancelling') AND run.lease_until < clock_timestamp())
-  RETURNING run.id, run.thread_id, run.fence, run.step, run.status, run.recoveries, run.retries),
-{TAKEN.format(first=FIRST_FREE)},
-a AS (
-  UPDATE agent_actions SET status = 'unknown', error = %(crashed)s, finished_at = clock_timestamp() FROM r
-  WHERE r.recoveries > 0 AND agent_actions.run_id = r.id AND agent_actions.status IN ('intent', 'started')),
+  RETURNING run.id, run.thread_id, run.fence, run.step, run.status, run.recoveries, run.retries, EXISTS (
+    SELECT FROM agent_actions a WHERE a.run_id = run.id AND a.step = run.step AND a.repeats_id IS NULL) AS open_step),
+{TAKEN.format(first=FIRST_FREE, only_if=" AND NOT r.open_step")},
 b AS (
   UPDATE agents_modelcall SET status = 'failed', error = %(crashed)s, finished_at = clock_timestamp() FROM r
   WHERE r.recoveries > 0 AND agents_modelcall.run_id = r.id AND agents_modelcall.status = 'started'),
 c AS (
   INSERT INTO agents_modelcall (id, run_id, step, attempt, provider, model, status)
-  SELECT %(call)s, id, step, fence, %(provider)s, %(model)s, 'started' FROM r)
-SELECT r.thread_id, l.user_id, r.step, r.fence, r.status = 'cancelling', r.recoveries, r.retries FROM r, l
+  SELECT %(call)s, id, step, fence, %(provider)s, %(model)s, 'started' FROM r WHERE NOT r.open_step)
+SELECT r.thread_id, l.user_id, r.step, r.fence, r.status = 'cancelling', r.recoveries, r.retries, r.open_step,
+  coalesce((SELECT bool_or(decides) FROM m), false) FROM r, l
 """
 
 
 def claim(run_id: UUID, call: NextCall, context: Context) -> Lease | None:
-    """D1 + D2: take the run, the messages that wait for it (the first preceded by the context), and start its first
+    """D1 + D2: take the run, the messages that wait for it (the first preceded by the context), and start its next
     model call. None: somebody else has it, or it is over.
 
-    A run whose worker has died goes on at the next step: what was started there has an unknown outcome.
+    A run whose step is open (`Lease.open_step`: its worker died among the calls, or they waited for approval) takes
+    no messages and starts no model call yet: the calls come first (`engine.recovery`). A model call that was open is
+    settled as failed, of unknown cost, and repeated.
     """
     token, call_id = new_id(), new_id()
     rows = pool.execute(
@@ -94,8 +94,22 @@ def claim(run_id: UUID, call: NextCall, context: Context) -> Lease | None:
     )
     if not rows:
         return None
-    thread_id, user_id, step, fence, cancelling, recoveries, retries = rows[0]
-    return Lease(run_id, token, thread_id, user_id, step, fence, call_id, cancelling, recoveries, retries)
+    thread_id, user_id, step, fence, cancelling, recoveries, retries, open_step, decided = rows[0]
+    return Lease(
+        run_id,
+        token,
+        thread_id,
+        user_id,
+        step,
+        fence,
+        call_id,
+        cancelling,
+        recoveries,
+        retries,
+        fence > 1,
+        open_step,
+        decided,
+    )
 
 
 TAKE = f"""
@@ -104,14 +118,23 @@ r AS (
   UPDATE memory_agentrun AS run SET due_at = NULL FROM l
   WHERE run.id = %(run)s AND run.lease_token = %(token)s AND run.status IN ('running', 'cancelling')
   RETURNING run.id, run.thread_id),
-{TAKEN.format(first="%(first)s")}
+{TAKEN.format(first="%(first)s", only_if="")}
 SELECT (SELECT jsonb_agg(blocks ORDER BY seq) FROM h), (SELECT array_agg(id ORDER BY position) FROM m) FROM r
 """
 
 
-def take_messages(lease: Lease) -> tuple[list[Message], list[UUID]]:
-    """Take up the messages that came while the run was busy, in order; returns them and their ids in the thread."""
-    parameters = {"thread": lease.thread_id, "first": lease.next_seq, "context": "", "digest": None}
+def take_messages(lease: Lease, context: Context | None = None) -> tuple[list[Message], list[UUID]]:
+    """Take up the messages that came while the run was busy, in order; returns them and their ids in the thread.
+
+    Args:
+        context: precedes the first of them; None when the model was told already.
+    """
+    parameters = {
+        "thread": lease.thread_id,
+        "first": lease.next_seq,
+        "context": context.text if context else "",
+        "digest": context.notes_digest if context else None,
+    }
     rows = execute(TAKE, fence_of(lease) | parameters, None)
     if not rows:
         raise LeaseLost

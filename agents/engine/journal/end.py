@@ -40,9 +40,15 @@ n AS (
   SELECT live_run, id, 'queued', 'message' FROM t WHERE live_run IS NOT NULL),
 {HISTORY}, {SETTLE_CALL}, {CELLS_ANEW.format(more="'{}'", where="")},
 d AS (
-  UPDATE agent_actions SET status = CASE agent_actions.status WHEN 'intent' THEN 'cancelled' ELSE 'unknown' END,
+  UPDATE agent_actions SET status = CASE agent_actions.status WHEN 'started' THEN 'unknown' ELSE 'cancelled' END,
     error = 'The run ended before an outcome was recorded.', finished_at = clock_timestamp()
-  FROM r WHERE agent_actions.run_id = r.id AND agent_actions.status IN ('intent', 'started'))
+  FROM r WHERE agent_actions.run_id = r.id AND (
+    agent_actions.status IN ('intent', 'started') OR agent_actions.status = 'proposed' AND %(status)s = 'cancelled')),
+p AS (
+  UPDATE tools_approval SET state = 'cancelled', decided_at = clock_timestamp()
+  FROM r, agent_actions a
+  WHERE tools_approval.thread_id = r.thread_id AND tools_approval.state = 'requested'
+    AND a.id = tools_approval.action_id AND a.run_id = r.id AND (a.status <> 'proposed' OR %(status)s = 'cancelled'))
 SELECT t.live_run, r.cost, r.cost_known, (SELECT min(created_at) FROM m) FROM r, t
 """
 
@@ -58,7 +64,11 @@ def final(
     cells: Sequence[Cell] = (),
     on: Connection[Any] | None = None,
 ) -> Final:
-    """(D3 +) D8: the last entries and messages, the terminal state, and the next run when messages are pending."""
+    """(D3 +) D8: the last entries and messages, the terminal state, and the next run when messages are pending.
+
+    Approvals that nobody has decided end with the run, except those of proposed calls: they outlive it unless it was
+    stopped.
+    """
     entries = [entry(lease.next_seq + place, message) for place, message in enumerate(messages) if message.blocks]
     rows = execute(
         FINAL,

@@ -22,6 +22,9 @@ class Lease:
     """A claimed run, as its worker holds it.
 
     recoveries: how often a worker has died on it. retries: how often it has waited for the model in this step.
+    resumed: whether it was claimed before, so that something of it may be open.
+    open_step: whether the reply of its step is recorded already and its calls are to be answered first.
+    decided: whether a message that it took is a decision about a call.
     next_seq: the history's next free place; known once the history is loaded.
     iterations: how many steps have had their reply; at a run's end that is its `step`.
     """
@@ -36,6 +39,9 @@ class Lease:
     cancelling: bool
     recoveries: int
     retries: int = 0
+    resumed: bool = False
+    open_step: bool = False
+    decided: bool = False
     next_seq: int = 1
     iterations: int = 0
 
@@ -78,8 +84,19 @@ class Pulse(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class ApprovalRequest:
+    """D4: a call that is recorded with its reply, but waits for a person's word. `expires` is in seconds from now."""
+
+    id: UUID
+    cause: str
+    digest: str
+    expires: float
+
+
+@dataclass(frozen=True, slots=True)
 class ActionStart:
-    """A call that starts together with the reply that asked for it (D5 before the effect)."""
+    """A call that is recorded together with the reply that asked for it: as started (D5 before the effect), or as
+    intent when it waits for approval."""
 
     id: UUID
     position: int
@@ -89,6 +106,7 @@ class ActionStart:
     risk: str
     reversal: str
     arguments: dict[str, Any]
+    status: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +119,20 @@ class ActionOutcome:
     undo: dict[str, Any] | None
 
 
+class Stand(NamedTuple):
+    """Why a run that wanted to wait for approvals does or does not: `waits`, or what came meanwhile."""
+
+    waits: bool
+    cancelling: bool
+    pending: bool
+
+
 class AcceptedRow(NamedTuple):
+    """`fresh`: the run is new. `woken`: it waited for an approval and goes on because of this message."""
+
     run_id: UUID
     fresh: bool
+    woken: bool
     created_at: datetime
 
 

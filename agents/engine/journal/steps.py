@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from typing import Any
+from uuid import UUID
 
 from psycopg import Connection
 
@@ -15,9 +16,19 @@ from agents.engine.journal.fragments import (
     as_json,
     entry,
     fenced,
+    has_landed,
     settle_parameters,
 )
-from agents.engine.journal.rows import ActionOutcome, ActionStart, Cell, Lease, NextCall, Pulse, Settled
+from agents.engine.journal.rows import (
+    ActionOutcome,
+    ActionStart,
+    ApprovalRequest,
+    Cell,
+    Lease,
+    NextCall,
+    Pulse,
+    Settled,
+)
 from memory.ids import new_id
 from memory.messages import Message
 
@@ -29,17 +40,31 @@ a AS (
   INSERT INTO agent_actions (id, run_id, thread_id, user_id, step, position, call_id, tool, effect, risk, reversal,
     arguments, status, fence, started_at)
   SELECT e.id, r.id, r.thread_id, %(user)s, r.step, e.position, e.call_id, e.tool, e.effect, e.risk, e.reversal,
-    e.arguments, 'started', %(fence)s, clock_timestamp()
+    e.arguments, e.status, %(fence)s, CASE e.status WHEN 'started' THEN clock_timestamp() END
   FROM r, jsonb_to_recordset(%(actions)s) AS e(id uuid, position int, call_id text, tool text, effect text,
-    risk text, reversal text, arguments jsonb))
+    risk text, reversal text, arguments jsonb, status text)),
+p AS (
+  INSERT INTO tools_approval (action_id, user_id, thread_id, state, cause, digest, expires_at)
+  SELECT e.id, %(user)s, r.thread_id, 'requested', e.cause, e.digest,
+    clock_timestamp() + e.expires * interval '1 second'
+  FROM r, jsonb_to_recordset(%(approvals)s) AS e(id uuid, cause text, digest text, expires float))
 SELECT {PULSE} FROM r
 """
 
 
+REPLY_LANDED = "EXISTS (SELECT FROM agent_actions WHERE id = %(first)s)"
+
+
 def reply(
-    lease: Lease, message: Message, settled: Settled, actions: Sequence[ActionStart], cells: Sequence[Cell]
+    lease: Lease,
+    message: Message,
+    settled: Settled,
+    actions: Sequence[ActionStart],
+    approvals: Sequence[ApprovalRequest],
+    cells: Sequence[Cell],
 ) -> Pulse:
-    """D3 + D5: the assistant's entry, what the call used, and its tool calls as started."""
+    """D3 + D5: the assistant's entry, what the call used, and its tool calls (at least one) as started. D4: those
+    that need approval as intent, with what is asked for."""
     entries = [entry(lease.next_seq, message)] if message.blocks else []
     pulse = fenced(
         REPLY,
@@ -49,9 +74,12 @@ def reply(
             "entries": as_json(entries),
             "cells": as_json(cells),
             "actions": as_json(actions),
+            "approvals": as_json(approvals),
+            "first": actions[0].id,
             "user": lease.user_id,
             "fence": lease.fence,
         },
+        REPLY_LANDED,
     )
     lease.next_seq += len(entries)
     return pulse
@@ -62,10 +90,10 @@ WITH r AS (
   UPDATE memory_agentrun AS run SET step = step + %(advance)s WHERE {FENCE} RETURNING run.id, thread_id, step, status),
 d AS (
   UPDATE agent_actions SET status = e.status, output = e.output, summary = e.summary, error = e.error, undo = e.undo,
-    finished_at = clock_timestamp()
+    finished_at = CASE e.status WHEN 'proposed' THEN NULL ELSE clock_timestamp() END
   FROM r, jsonb_to_recordset(%(outcomes)s)
     AS e(id uuid, status text, output text, summary text, error text, undo jsonb)
-  WHERE agent_actions.id = e.id AND agent_actions.status IN ('intent', 'started')),
+  WHERE agent_actions.id = e.id AND agent_actions.status IN ('intent', 'proposed', 'started')),
 {HISTORY}, {CELLS},
 c AS (
   INSERT INTO agents_modelcall (id, run_id, step, attempt, provider, model, status)
@@ -73,6 +101,11 @@ c AS (
   WHERE %(call)s::uuid IS NOT NULL)
 SELECT {PULSE} FROM r
 """
+
+
+OUTCOME_LANDED = """coalesce(
+  EXISTS (SELECT FROM agents_modelcall WHERE id = %(call)s::uuid)
+  OR (SELECT finished_at IS NOT NULL OR status = 'proposed' FROM agent_actions WHERE id = %(first)s::uuid), false)"""
 
 
 def outcome(
@@ -99,15 +132,22 @@ def outcome(
             "cells": as_json(cells),
             "advance": 1 if next_call else 0,
             "call": call,
+            "first": outcomes[0].id if outcomes else None,
             "provider": next_call.provider if next_call else "",
             "model": next_call.model if next_call else "",
             "fence": lease.fence,
         },
+        OUTCOME_LANDED,
         on,
     )
     if call is not None:
         lease.step, lease.call_id = lease.step + 1, call
     return pulse
+
+
+def outcome_landed(lease: Lease, action_id: UUID) -> bool:
+    """Whether the transaction that recorded this outcome was committed, after its connection was lost."""
+    return has_landed(lease, OUTCOME_LANDED, {"call": None, "first": action_id})
 
 
 CALL_AGAIN = f"""
@@ -133,6 +173,7 @@ def call_again(lease: Lease, failed: Settled, next_call: NextCall) -> Pulse:
             "model": next_call.model,
             "fence": lease.fence,
         },
+        "EXISTS (SELECT FROM agents_modelcall WHERE id = %(next)s)",
     )
     lease.call_id = following
     return pulse
@@ -149,4 +190,4 @@ SELECT {PULSE} FROM r
 
 def quarantine(lease: Lease, places: Sequence[int], rung: str) -> Pulse:
     """Mark the entries at these places of the history: a server took them only when they were this plain."""
-    return fenced(QUARANTINE, lease, {"places": list(places), "rung": rung})
+    return fenced(QUARANTINE, lease, {"places": list(places), "rung": rung}, "false")  # twice is as good as once

@@ -1,10 +1,12 @@
 """Runs, worked on in this process through the job that RQ would call, against the scripted model server."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from uuid import UUID
 
 import pytest
 from django.contrib.auth.models import User
+from pytest_django import Settings
 
 from agents import connections, services
 from agents.engine import bell, jobs
@@ -13,6 +15,8 @@ from goals.models import Goal
 from memory.models import AgentRun
 from tests.factories import GoalFactory
 from tests.llm_server import LLMServer
+from tests.world import TOOLS, WORLD, World
+from tools.registry import all_tools
 
 
 @pytest.fixture
@@ -28,6 +32,16 @@ def goal(transactional_db: None, llm: LLMServer, rung: list[UUID]) -> Goal:
     goal: Goal = GoalFactory()
     connections.connect_model(goal.user, "compatible", "test-model", llm.url, "key-of-the-test")
     return goal
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: Settings) -> Iterator[World]:
+    """The tools of `tests.world` are offered; returns what they have done."""
+    monkeypatch.setenv(WORLD, str(tmp_path / "world"))
+    settings.AGENT_TOOLS = [*settings.AGENT_TOOLS, *TOOLS]
+    all_tools.cache_clear()
+    yield World(str(tmp_path / "world"))
+    all_tools.cache_clear()
 
 
 @pytest.fixture

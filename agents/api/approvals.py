@@ -1,0 +1,70 @@
+"""Calls that need a person's word, and calls whose outcome nobody knows."""
+
+from typing import Any
+from uuid import UUID
+
+from django.shortcuts import get_object_or_404
+from drf_spectacular.utils import OpenApiParameter
+from rest_framework.exceptions import ValidationError
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from agents import decisions
+from agents.api.base import Access, ApiView
+from agents.api.pages import Order, page
+from agents.api.schema import documented, listed
+from agents.serializers import ActionShape, ApprovalShape, DecisionBody, ResolutionBody
+from tools.models import AgentAction, Approval, ApprovalState, Resolution
+
+NEWEST_FIRST = Order(("requested_at", "pk"), descending=True)
+STATE = OpenApiParameter("state", str, enum=ApprovalState.values)
+
+
+class Approvals(ApiView):
+    access = Access.OWN
+
+    @listed("Approval", ApprovalShape, "List calls that wait for your word or had it, newest first", query=[STATE])
+    def get(self, request: Request) -> Response:
+        approvals = Approval.objects.for_user(self.user).select_related("action")
+        if state := request.query_params.get("state"):
+            approvals = approvals.filter(state=_state(state))
+        return page(request, approvals, NEWEST_FIRST, approval_json)
+
+
+class DecideApproval(ApiView):
+    access = Access.OWN
+
+    @documented("Approve or reject a call; only what you were shown", {200: ApprovalShape}, body=DecisionBody)
+    def post(self, request: Request, approval_id: UUID) -> Response:
+        """The same decision twice changes nothing. 400 with a code: decided (otherwise), closed, expired, changed."""
+        mine = Approval.objects.for_user(self.user).select_related("action")
+        action = get_object_or_404(mine, pk=approval_id).action
+        given = self.body(DecisionBody)
+        state = ApprovalState.APPROVED if given["decision"] == "approve" else ApprovalState.REJECTED
+        decisions.decide(action, self.user, state, given["hash"], given.get("reason", ""))
+        return Response(approval_json(mine.get(pk=approval_id)))
+
+
+class ResolveAction(ApiView):
+    access = Access.OWN
+
+    @documented("Say what became of a call whose outcome is unknown", {200: ActionShape}, body=ResolutionBody)
+    def post(self, request: Request, action_id: UUID) -> Response:
+        """`check` is done in the background, for tools that can look it up."""
+        mine = AgentAction.objects.for_user(self.user)
+        action = get_object_or_404(mine, pk=action_id)
+        decisions.resolve(action, self.user, RESOLUTIONS[self.body(ResolutionBody)["resolution"]])
+        return Response(ActionShape(mine.get(pk=action_id)).data)
+
+
+RESOLUTIONS = {"happened": Resolution.HAPPENED, "run_again": Resolution.RUN_AGAIN, "check": Resolution.CHECKED}
+
+
+def approval_json(approval: Approval) -> dict[str, Any]:
+    return ApprovalShape(approval).data
+
+
+def _state(value: str) -> str:
+    if value not in ApprovalState.values:
+        raise ValidationError({"state": [f"One of {', '.join(ApprovalState.values)}."]})
+    return value

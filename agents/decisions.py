@@ -1,0 +1,147 @@
+"""What people decide about single calls: approve or reject one (mission D9), say what became of one.
+
+A state is left once: whoever comes second is told. What a decision sets off belongs to a run: the one that waits, or
+the next one, which takes the decision like a message.
+"""
+
+from functools import partial
+from uuid import UUID
+
+from django.contrib.auth.models import User
+from django.db.models.functions import Now
+
+from agents.engine import bell
+from agents.live.announce import announce_action
+from agents.live.steps import intention
+from agents.locked_call import LockedCall, locked
+from agents.services import Refused
+from memory.messages import ToolUse
+from memory.models import RunStatus
+from memory.text import clean
+from tools import registry
+from tools.approvals import digest
+from tools.attempts import Result
+from tools.base import Effect, ToolContext
+from tools.cancel import CancelToken
+from tools.executor import validated
+from tools.models import OPEN, ActionStatus, AgentAction, Approval, ApprovalState, Resolution
+from tools.probing import look_up
+
+SETTLED = {
+    ApprovalState.APPROVED: "This was approved already.",
+    ApprovalState.REJECTED: "This was rejected already.",
+    ApprovalState.EXPIRED: "This has expired; nothing was done.",
+    ApprovalState.CANCELLED: "This was withdrawn; nothing was done.",
+}
+STOPPING = (RunStatus.CANCELLING, RunStatus.CANCELLED)
+
+
+def decide(action: AgentAction, user: User, state: ApprovalState, shown: str, reason: str = "") -> Approval:
+    """Approve or reject a call that waits. The same decision twice is the same as once.
+
+    Args:
+        action: from the user's own door, with an approval.
+        state: APPROVED or REJECTED.
+        shown: the digest of what the user has seen.
+        reason: for the model; cut where nobody reads on.
+
+    Raises:
+        Refused: it was decided otherwise, is over, has expired, or is not what was shown.
+    """
+    with locked(action) as call:
+        approval = Approval.objects.select_for_update().get(pk=action.pk)
+        if approval.state != state:
+            _check(call, approval, shown)
+            call.close(approval, state, user, clean(reason).strip()[:500])
+    return approval
+
+
+def expire_due() -> int:
+    """Close what nobody has decided in time; returns how many there were."""
+    due = AgentAction.objects.filter(approval__state=ApprovalState.REQUESTED, approval__expires_at__lte=Now())[:100]
+    for action in due:
+        with locked(action) as call:
+            approval = Approval.objects.select_for_update().get(pk=action.pk)
+            if approval.state == ApprovalState.REQUESTED:
+                call.close(approval, ApprovalState.EXPIRED, None, "")
+    return len(due)
+
+
+def resolve(action: AgentAction, user: User, resolution: Resolution) -> None:
+    """Say of a call with an unknown outcome that it happened, have it looked up, or have it run again.
+
+    Args:
+        action: from the user's own door.
+
+    Raises:
+        Refused: its outcome is known by now, or it cannot be looked up.
+    """
+    match resolution:
+        case Resolution.HAPPENED:
+            _happened(action, user)
+        case Resolution.RUN_AGAIN:
+            with locked(action) as call:
+                call.settle_unknown(user.pk, resolution)
+                call.run_again(user)
+        case Resolution.CHECKED:
+            _have_checked(action, user)
+
+
+def check(action_id: UUID, user_id: int) -> None:
+    """Look up what became of a call with an unknown outcome, and tell user and agent. A job: it may take a while."""
+    action = AgentAction.objects.select_related("thread").filter(pk=action_id, status=ActionStatus.UNKNOWN).first()
+    if action is None:
+        return
+    result = _look_up(action)
+    if result is not None and result.status is ActionStatus.UNKNOWN:
+        AgentAction.objects.filter(pk=action_id, status=ActionStatus.UNKNOWN).update(error=result.observation)
+        announce_action(action.thread, action.pk)
+        return
+    with locked(action) as call:
+        call.settle_unknown(user_id, Resolution.CHECKED)
+        if result is None:
+            _become(action, ActionStatus.ERROR, error="It was looked up: this did not happen.")
+            call.say(f"It was looked up and did not happen: {intention(call.action)}")
+        else:
+            _become(action, ActionStatus.DONE, error="", output=result.observation, summary=result.summary)
+            call.say(f"It was looked up and did happen, do not repeat it: {intention(call.action)}")
+
+
+def _check(call: LockedCall, approval: Approval, shown: str) -> None:
+    if approval.state != ApprovalState.REQUESTED:
+        raise Refused("decided", SETTLED[ApprovalState(approval.state)])
+    if call.action.status not in (*OPEN, ActionStatus.PROPOSED) or call.run.status in STOPPING:
+        raise Refused("closed", SETTLED[ApprovalState.CANCELLED])
+    if Approval.objects.filter(pk=approval.pk, expires_at__lte=Now()).exists():
+        raise Refused("expired", SETTLED[ApprovalState.EXPIRED])
+    if not shown == approval.digest == digest(call.action.tool, call.action.arguments):
+        raise Refused("changed", "This is not what you were shown. Look at it again before you decide.")
+
+
+def _happened(action: AgentAction, user: User) -> None:
+    with locked(action) as call:
+        call.settle_unknown(user.pk, Resolution.HAPPENED)
+        _become(action, ActionStatus.DONE, error="")
+        call.say(f"It happened, do not repeat it: {intention(call.action)}")
+
+
+def _become(action: AgentAction, status: ActionStatus, **fields: str) -> None:
+    AgentAction.objects.filter(pk=action.pk).update(status=status, **fields)
+
+
+def _have_checked(action: AgentAction, user: User) -> None:
+    if action.status != ActionStatus.UNKNOWN or action.resolution:
+        raise Refused("decided", "What became of this is settled already.")
+    if action.effect != Effect.VERIFIABLE or registry.find(action.tool) is None:
+        raise Refused("not_verifiable", "Nobody can look up what became of this.")
+    if not bell.ask_for_check(action.pk, user.pk):
+        raise Refused("unavailable", "No worker can be reached at the moment. Try again.")
+
+
+def _look_up(action: AgentAction) -> Result | None:
+    use = ToolUse(id=action.call_id, name=action.tool, arguments=action.arguments)
+    attempt = validated(registry.all_tools(), use, action.position, action.pk)
+    if attempt.problem:
+        return attempt.unknown("the tool cannot read this call any more")
+    context = partial(ToolContext, action.user_id, action.thread_id, action.run_id, action.pk)
+    return look_up(attempt, context, CancelToken())

@@ -1,0 +1,64 @@
+"""Calls before their approval and after it: the run lets go while they wait, and starts exactly what was approved."""
+
+from typing import TYPE_CHECKING
+
+from django.db import transaction
+
+from agents.engine import journal
+from agents.engine.calls import Call, Gate
+from agents.engine.journal import Pulse
+from agents.live.announce import call_changed
+from memory.pool import orm, orm_connection
+from tools.models import ApprovalState
+
+if TYPE_CHECKING:
+    from agents.engine.steps import Steps
+
+
+class Waiting(Exception):
+    """The run has let go until its user decides about a call."""
+
+
+def start(steps: "Steps", call: Call) -> None:
+    """D5 of a call that was recorded as intent: only exactly what was approved, and only while the run goes on.
+
+    Raises:
+        Cancelled: the run was stopped.
+    """
+    lease = steps.held.lease
+    steps.held.check()
+    call.started, pulse = journal.start(lease, call.attempt.action_id, call.digest)
+    steps.feel(pulse)
+    steps.held.check()
+    if call.started:
+        steps.announce(call_changed(lease.run_id, call))
+    else:
+        call.result = call.attempt.denied("This call is not what was approved; it was not executed.")
+
+
+def wait(steps: "Steps") -> None:
+    """D4: let go of the run until the user decides, unless something came meanwhile: then take in what was decided,
+    and answer the rest as proposed when a message wants to be heard.
+
+    Raises:
+        Waiting: the run is nobody's now.
+        Cancelled: the run was stopped.
+    """
+    steps.record([call for call in steps.calls if call.result and not call.recorded], None)
+    with orm(), transaction.atomic():
+        stand = journal.wait_for_approval(steps.held.lease, orm_connection())
+    if stand.waits:
+        raise Waiting
+    steps.feel(Pulse(stand.cancelling, stand.pending))
+    steps.held.check()
+    for call in steps.calls:
+        _look_up(call)
+        if call.waits and stand.pending:
+            call.propose()
+
+
+def _look_up(call: Call) -> None:
+    """What was decided about a call meanwhile."""
+    if call.waits and call.gate is not None:
+        state, reason = journal.decision(call.attempt.action_id)
+        call.gate = Gate(call.gate.cause, ApprovalState(state), reason)

@@ -1,0 +1,69 @@
+"""D4 and the D5 that follows it: a run waits for a person's word, and what was approved is started."""
+
+from typing import Any
+from uuid import UUID
+
+from psycopg import Connection
+
+from agents.engine.journal.fragments import FENCE, PULSE, execute, fence_of, fenced
+from agents.engine.journal.rows import Lease, LeaseLost, Pulse, Stand
+
+LOCK_THREAD = "SELECT 1 FROM memory_thread WHERE id = %(thread)s FOR NO KEY UPDATE"
+LOCK_RUN = f"SELECT 1 FROM memory_agentrun run WHERE {FENCE} FOR NO KEY UPDATE"
+
+# Messages and decisions take the same locks first, so that this statement sees what they have committed.
+WAIT = f"""
+WITH s AS (
+  SELECT t.pending > 0 AS pending, count(*) FILTER (WHERE p.state <> 'requested') > 0 AS decided,
+    min(p.expires_at) AS due
+  FROM memory_thread t, agent_actions a JOIN tools_approval p ON p.action_id = a.id
+  WHERE t.id = %(thread)s AND a.run_id = %(run)s AND a.step = %(step)s AND a.status = 'intent' GROUP BY t.id),
+r AS (
+  UPDATE memory_agentrun AS run SET status = 'waiting_approval', due_at = s.due, lease_token = NULL, lease_until = NULL
+  FROM s WHERE {FENCE} AND run.status = 'running' AND NOT s.pending AND NOT s.decided RETURNING run.id)
+SELECT EXISTS (SELECT FROM r), run.status = 'cancelling', coalesce((SELECT pending FROM s), false)
+FROM memory_agentrun run WHERE run.id = %(run)s
+"""
+
+
+def wait_for_approval(lease: Lease, on: Connection[Any]) -> Stand:
+    """D4: let go of the run until its calls are decided, unless a decision, a message or a stop has come already.
+
+    Args:
+        on: the connection of an open transaction.
+    """
+    parameters = fence_of(lease) | {"thread": lease.thread_id, "step": lease.step}
+    execute(LOCK_THREAD, parameters, on)
+    if not execute(LOCK_RUN, parameters, on):
+        raise LeaseLost
+    return Stand(*execute(WAIT, parameters, on)[0])
+
+
+DECISION = "SELECT state, reason FROM tools_approval WHERE action_id = %(action)s"
+
+
+def decision(action_id: UUID) -> tuple[str, str]:
+    """What was decided about a call, and why."""
+    state, reason = execute(DECISION, {"action": action_id}, None)[0]
+    return state, reason
+
+
+START = f"""
+WITH r AS (UPDATE memory_agentrun AS run SET due_at = NULL WHERE {FENCE} RETURNING run.id, run.thread_id, run.status),
+a AS (
+  UPDATE agent_actions SET status = 'started', fence = %(fence)s, started_at = clock_timestamp()
+  FROM r WHERE agent_actions.id = %(action)s AND agent_actions.status IN ('intent', 'proposed')
+    AND r.status = 'running' AND NOT EXISTS (
+      SELECT FROM tools_approval p
+      WHERE p.action_id = %(action)s AND (p.state <> 'approved' OR p.digest <> %(digest)s)))
+SELECT {PULSE} FROM r
+"""
+STARTED = "EXISTS (SELECT FROM agent_actions WHERE id = %(action)s AND status = 'started' AND fence = %(fence)s)"
+
+
+def start(lease: Lease, action_id: UUID, digest: str) -> tuple[bool, Pulse]:
+    """D5 of a call that was recorded as intent: only when nothing asks for approval, or exactly this was approved.
+    Returns whether it is started."""
+    parameters = fence_of(lease) | {"action": action_id, "digest": digest, "fence": lease.fence}
+    pulse = fenced(START, lease, parameters, STARTED)
+    return bool(execute(f"SELECT {STARTED}", parameters, None)[0][0]), pulse

@@ -1,0 +1,96 @@
+"""The question that a call puts to its user: may it run, or what became of it."""
+
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import orjson
+from django.urls import reverse
+from django.utils.translation import gettext as _
+
+from tools.base import Effect, Reversal
+from tools.models import ActionStatus, AgentAction, ApprovalState, Resolution
+
+SHOWN = 4_000
+
+
+@dataclass(frozen=True, slots=True)
+class Button:
+    """`address` is where it posts to; `kind` is a kind of button of the style sheet."""
+
+    words: str
+    address: str
+    kind: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """`lines` are (name, value) of what the call would do."""
+
+    action: UUID
+    lines: list[tuple[str, str]]
+    warning: str
+    buttons: list[Button]
+
+
+def card(action: AgentAction) -> Card | None:
+    """The card of a call that waits for its user; None when nothing is asked."""
+    if awaits_approval(action):
+        return Card(action.pk, pairs(action), _stakes(action), _decisions(action))
+    if action.status == ActionStatus.UNKNOWN and not action.resolution:
+        warning = action.error or action.output or _("It is not known whether this took effect.")
+        return Card(action.pk, pairs(action), warning, _resolutions(action))
+    return None
+
+
+def pairs(action: AgentAction) -> list[tuple[str, str]]:
+    """What the call was asked, as (name, value)."""
+    arguments: dict[str, Any] = action.arguments if isinstance(action.arguments, dict) else {}
+    return [(name, _plain(value)) for name, value in arguments.items()]
+
+
+def _plain(value: object) -> str:
+    return cut(value if isinstance(value, str) else orjson.dumps(value).decode())
+
+
+def cut(text: str) -> str:
+    return text if len(text) <= SHOWN else text[:SHOWN] + "…"
+
+
+def awaits_approval(action: AgentAction) -> bool:
+    waiting = action.status in (ActionStatus.INTENT, ActionStatus.PROPOSED)
+    approval = getattr(action, "approval", None)
+    return waiting and approval is not None and approval.state == ApprovalState.REQUESTED
+
+
+def _decisions(action: AgentAction) -> list[Button]:
+    return [
+        Button(_("Approve once"), _decide(action, "approve"), "primary"),
+        Button(_("Reject"), _decide(action, "reject"), "quiet"),
+    ]
+
+
+def _decide(action: AgentAction, decision: str) -> str:
+    return reverse("approval_decide", args=[action.pk, action.approval.digest, decision])
+
+
+def _resolutions(action: AgentAction) -> list[Button]:
+    check = [Button(_("Check"), _resolve(action, Resolution.CHECKED))] if action.effect == Effect.VERIFIABLE else []
+    return [
+        *check,
+        Button(_("It happened"), _resolve(action, Resolution.HAPPENED)),
+        Button(_("Run again"), _resolve(action, Resolution.RUN_AGAIN), "quiet"),
+    ]
+
+
+def _resolve(action: AgentAction, resolution: Resolution) -> str:
+    return reverse("action_resolve", args=[action.pk, resolution])
+
+
+def _stakes(action: AgentAction) -> str:
+    return {
+        Reversal.NOTHING: _("This only reads."),
+        Reversal.UNDOABLE: _("Can be undone."),
+        Reversal.COMPENSABLE: _("Cannot be undone, but made up for."),
+        Reversal.IRREVERSIBLE: _("Cannot be undone."),
+    }[Reversal(action.reversal)]

@@ -1,0 +1,140 @@
+"""A recorded call under its locks (thread, run, action), and what a decision about it changes and sets off."""
+
+import contextlib
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.db.models import Max
+from django.db.models.functions import Now
+
+from agents.engine import bell, journal
+from agents.live.announce import announce_action, announce_message, announce_status
+from agents.live.steps import intention
+from agents.services import Refused
+from memory.ids import new_id
+from memory.metadata import MessageMetadata
+from memory.models import AgentRun, RunStatus, Source, Thread, ThreadMessage, Trigger
+from memory.pool import orm_connection
+from tools.approvals import VERDICTS, digest
+from tools.models import ActionStatus, AgentAction, Approval, ApprovalState, Cause, Resolution
+
+# How long a call that is to run again may take to be started before that word is void.
+TO_RUN_AGAIN = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True)
+class LockedCall:
+    action: AgentAction
+    run: AgentRun
+    thread: Thread
+
+    def close(self, approval: Approval, state: ApprovalState, user: User | None, reason: str) -> None:
+        """Decide. A run that waits in the call's step goes on; else the decision is taken like a message."""
+        approval.state, approval.decided_by, approval.reason = state, user, reason
+        Approval.objects.filter(pk=approval.pk).update(state=state, decided_by=user, reason=reason, decided_at=Now())
+        if self.action.status == ActionStatus.PROPOSED:
+            self._close_proposal(state, reason)
+        elif AgentRun.objects.filter(pk=self.run.pk, status=RunStatus.WAITING_APPROVAL).update(
+            status=RunStatus.QUEUED, due_at=None
+        ):
+            transaction.on_commit(partial(_ring, self.thread, self.run.pk))
+        self.announce()
+
+    def settle_unknown(self, user_id: int, resolution: Resolution) -> None:
+        """
+        Raises:
+            Refused: somebody has settled it already.
+        """
+        if self.action.status != ActionStatus.UNKNOWN or self.action.resolution:
+            raise Refused("decided", "What became of this is settled already.")
+        AgentAction.objects.filter(pk=self.action.pk).update(
+            resolution=resolution, resolved_by=user_id, resolved_at=Now()
+        )
+        self.announce()
+
+    def run_again(self, user: User) -> None:
+        """Record the same call anew, approved: it has an id of its own, and so an effect of its own."""
+        old = self.action
+        last = AgentAction.objects.filter(run=old.run_id, step=old.step).aggregate(last=Max("position"))["last"]
+        new = AgentAction.objects.create(
+            id=uuid.uuid5(old.run_id, f"{old.step}/{last + 1}"),
+            position=last + 1,
+            status=ActionStatus.PROPOSED,
+            repeats=old,
+            **{name: getattr(old, name) for name in COPIED},
+        )
+        Approval.objects.create(
+            action=new,
+            user=user,
+            thread=self.thread,
+            state=ApprovalState.APPROVED,
+            cause=Cause.REPEATS_UNKNOWN,
+            digest=digest(new.tool, new.arguments),
+            expires_at=Now() + TO_RUN_AGAIN,
+            decided_by=user,
+            decided_at=Now(),
+        )
+        self.say(f"Run it again: {intention(new)}", new)
+
+    def say(self, text: str, about: AgentAction | None = None) -> None:
+        """Tell the agent in its user's place: with the run that is live, or with a new one."""
+        metadata = MessageMetadata(decision=(about or self.action).pk).model_dump(mode="json", exclude_defaults=True)
+        message_id = new_id()
+        row = journal.accept(
+            self.thread.pk,
+            message_id,
+            new_id(),
+            text,
+            source=Source.USER,
+            trigger=Trigger.DECISION,
+            metadata=metadata,
+            on=orm_connection(),
+        )
+        assert row is not None
+        message = ThreadMessage(
+            id=message_id,
+            thread=self.thread,
+            run_id=row.run_id,
+            source=Source.USER,
+            content=text,
+            metadata=metadata,
+            created_at=row.created_at,
+        )
+        transaction.on_commit(partial(announce_message, message, self.thread.user_id))
+        if row.fresh or row.woken:
+            transaction.on_commit(partial(_ring, self.thread, row.run_id))
+
+    def announce(self) -> None:
+        transaction.on_commit(partial(announce_action, self.thread, self.action.pk))
+
+    def _close_proposal(self, state: ApprovalState, reason: str) -> None:
+        """Nobody is woken because something has expired: that would cost, and nothing was asked."""
+        if state is ApprovalState.APPROVED:
+            self.say(f"Approved: {intention(self.action)}")
+            return
+        why = f"{VERDICTS[state]} {reason}".strip()
+        AgentAction.objects.filter(pk=self.action.pk).update(status=ActionStatus.DENIED, error=why, finished_at=Now())
+        if state is ApprovalState.REJECTED:
+            self.say(f"Rejected: {intention(self.action)}" + (f". {reason}" if reason else ""))
+
+
+COPIED = ("run_id", "thread_id", "user_id", "step", "call_id", "tool", "effect", "risk", "reversal", "arguments")
+
+
+@contextlib.contextmanager
+def locked(action: AgentAction) -> Iterator[LockedCall]:
+    """Lock a call in the one order that everybody keeps; what is decided is committed as one, and then announced."""
+    with transaction.atomic():
+        thread = Thread.objects.select_for_update(no_key=True).get(pk=action.thread_id)
+        run = AgentRun.objects.select_for_update(no_key=True).get(pk=action.run_id)
+        yield LockedCall(AgentAction.objects.select_for_update(no_key=True).get(pk=action.pk), run, thread)
+
+
+def _ring(thread: Thread, run_id: uuid.UUID) -> None:
+    announce_status(thread, run_id, RunStatus.QUEUED)
+    bell.ring(run_id)

@@ -1,0 +1,99 @@
+"""One call of a tool and what became of it, as values."""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.conf import settings
+from pydantic import JsonValue
+
+from memory.messages import Message, ToolResult, ToolUse, tool as tool_message
+from memory.text import clean
+from tools.base import UNCERTAIN, Arguments, Effect, Outcome, Reversal, Risk
+from tools.models import ActionStatus
+from tools.registry import AnyTool
+
+STOPPED = "Stopped by the user before it had ended."
+UNKNOWN = (
+    "The outcome is unknown: {how}. It may have taken effect. Do not repeat it without checking; an identical call "
+    "needs the user's approval."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One call, validated. `problem` says why it cannot run; then `tool` and `arguments` may be missing."""
+
+    action_id: UUID
+    position: int
+    call: ToolUse
+    tool: AnyTool | None
+    arguments: Arguments | None
+    problem: str
+
+    @property
+    def effect(self) -> Effect:
+        return self.tool.effect if self.tool else Effect.PURE
+
+    @property
+    def risk(self) -> Risk:
+        return self.tool.risk if self.tool else Risk.ALLOWED
+
+    @property
+    def reversal(self) -> Reversal:
+        return self.tool.reversal if self.tool else Reversal.NOTHING
+
+    @property
+    def alone(self) -> bool:
+        """Whether it must not run beside other calls of its reply."""
+        return self.tool is None or self.effect is Effect.LOCAL or not self.tool.parallel_safe
+
+    def done(self, outcome: Outcome) -> "Result":
+        text, summary = observation(outcome.observation), clean(outcome.summary)
+        return Result(self, ActionStatus.DONE, text, summary, outcome.undo, outcome.said)
+
+    def fails(self, problem: str) -> "Result":
+        return Result(self, ActionStatus.ERROR, observation(problem))
+
+    def denied(self, why: str) -> "Result":
+        return Result(self, ActionStatus.DENIED, observation(why))
+
+    def cancelled(self, why: str) -> "Result":
+        return Result(self, ActionStatus.CANCELLED, why)
+
+    def broke_off(self, how: str) -> "Result":
+        """It was begun and has no result. What acts on the world may have done so all the same (invariant I6)."""
+        if self.effect not in UNCERTAIN:
+            return self.fails(f"The tool broke off: {how}.")
+        return self.unknown(how)
+
+    def unknown(self, how: str) -> "Result":
+        return Result(self, ActionStatus.UNKNOWN, UNKNOWN.format(how=how))
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What became of an attempt: success with an observation, or an error, both in words for the model."""
+
+    attempt: Attempt
+    status: ActionStatus
+    observation: str
+    summary: str = ""
+    undo: dict[str, JsonValue] | None = None
+    said: str | None = None
+
+    @property
+    def message(self) -> Message:
+        failed = self.status not in (ActionStatus.DONE, ActionStatus.PROPOSED)
+        return tool_message(ToolResult(id=self.attempt.call.id, content=self.observation, is_error=failed))
+
+
+def observation(text: str) -> str:
+    """Never blank (strict vendors refuse it, case HIS-04), never longer than a model should read."""
+    text = clean(text)
+    if not text.strip():
+        return "Done, no output."
+    limit = settings.WAYMARK_OBSERVATION_LENGTH
+    if len(text) <= limit:
+        return text
+    head, tail = limit * 3 // 4, limit // 4
+    return f"{text[:head]}\n[… {len(text) - head - tail:,} of {len(text):,} characters left out …]\n{text[-tail:]}"
