@@ -6,6 +6,7 @@ from uuid import UUID
 
 from psycopg import Connection
 
+from agents.engine.crashpoints import crashpoint
 from agents.engine.journal.fragments import (
     CELLS,
     FENCE,
@@ -59,6 +60,7 @@ def final(
 ) -> Final:
     """(D3 +) D8: the last entries and messages, the terminal state, and the next run when messages are pending."""
     entries = [entry(lease.next_seq + place, message) for place, message in enumerate(messages) if message.blocks]
+    crashpoint("D8.before")
     rows = execute(
         FINAL,
         fence_of(lease)
@@ -75,6 +77,7 @@ def final(
         },
         on,
     )
+    crashpoint("D8.after")
     if not rows:
         raise LeaseLost
     next_run, cost, known, at = rows[0]

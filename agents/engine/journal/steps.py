@@ -5,6 +5,7 @@ from typing import Any
 
 from psycopg import Connection
 
+from agents.engine.crashpoints import crashpoint
 from agents.engine.journal.fragments import (
     CELLS,
     FENCE,
@@ -40,6 +41,7 @@ def reply(
 ) -> Pulse:
     """D3 + D5: the assistant's entry, what the call used, and its tool calls as started."""
     entries = [entry(lease.next_seq, message)] if message.blocks else []
+    crashpoint("D5.before")
     pulse = fenced(
         REPLY,
         lease,
@@ -52,6 +54,7 @@ def reply(
             "fence": lease.fence,
         },
     )
+    crashpoint("D5.after")
     lease.next_seq += len(entries)
     return pulse
 
@@ -89,6 +92,7 @@ def outcome(
         on: the connection whose open transaction holds a local tool's effect; None commits by itself.
     """
     call = new_id() if next_call else None
+    crashpoint("D7.before" if next_call else "D6.before")
     pulse = fenced(
         OUTCOME,
         lease,
@@ -104,6 +108,7 @@ def outcome(
         },
         on,
     )
+    crashpoint("D7.after" if next_call else "D6.after")
     if call is not None:
         lease.step, lease.call_id = lease.step + 1, call
     return pulse
@@ -122,6 +127,7 @@ SELECT {PULSE} FROM r
 def call_again(lease: Lease, failed: Settled, next_call: NextCall) -> Pulse:
     """A model call failed and is repeated within the lease: close its row, start the next."""
     following = new_id()
+    crashpoint("D2.before")
     pulse = fenced(
         CALL_AGAIN,
         lease,
@@ -133,5 +139,6 @@ def call_again(lease: Lease, failed: Settled, next_call: NextCall) -> Pulse:
             "fence": lease.fence,
         },
     )
+    crashpoint("D2.after")
     lease.call_id = following
     return pulse
