@@ -9,6 +9,7 @@ from uuid import UUID
 
 import psycopg
 import structlog
+from django.db import InterfaceError, OperationalError
 
 from agents.engine import bell, journal
 from agents.engine.assemble import Summons, summon
@@ -31,6 +32,9 @@ from tools.cancel import Cancelled, CancelToken
 log = structlog.get_logger(__name__)
 
 
+# The database went away, by the hot path or by the ORM: a commit may or may not have happened, so nobody goes on here.
+DATABASE_AWAY = (psycopg.OperationalError, OperationalError, InterfaceError)
+
 # A run whose worker has died this often is given up: whatever it does kills workers.
 MAX_RECOVERIES = 5
 
@@ -43,7 +47,7 @@ def work(run_id: UUID) -> None:
     with structlog.contextvars.bound_contextvars(run=str(run_id)):
         try:
             summons = summon(run_id)
-        except psycopg.OperationalError:
+        except DATABASE_AWAY:
             raise
         except Exception:
             log.exception("run cannot be assembled")
@@ -91,7 +95,7 @@ class Orchestrator:
             log.info("run handed over", step=lease.step)
         except journal.LeaseLost:
             log.warning("lease lost", step=lease.step)
-        except psycopg.OperationalError as error:
+        except DATABASE_AWAY as error:
             log.warning("database away, run left for its next worker", error=str(error))
         else:
             log.info("run ended", status=ending.status, reason=ending.reason, step=lease.step)
@@ -104,7 +108,7 @@ class Orchestrator:
             with provider_pool.lease(self.summons.choice.endpoint) as provider:
                 thinker = self._thinker(provider)
                 return self._run(thinker, Steps(self.summons, self.held, thinker))
-        except (HandedOver, journal.LeaseLost, psycopg.OperationalError):
+        except (HandedOver, journal.LeaseLost, *DATABASE_AWAY):
             raise
         except Exception:
             log.exception("run failed")

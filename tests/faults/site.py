@@ -176,6 +176,7 @@ class Site:
 
     def goals(self, count: int) -> list[Goal]:
         """New goals of the owner."""
+        wait_until(self.pages_answer, 60)
         found = []
         for number in range(count):
             status, goal = self.door.post("goals", {"title": f"Goal {number}"})
