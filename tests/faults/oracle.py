@@ -142,16 +142,18 @@ def _again(claims: Sequence[tuple[str, str, float]], run: str, worker: str, sinc
 
 def _outside(database: psycopg.Connection[Any], sink: Sink, wanted: dict[str, Any]) -> list[Violation]:
     """Compare the record with the sink: I6 at most one start, nothing done that did not happen, nothing unrecorded."""
-    sql = "SELECT id::text, tool, status, run_id::text FROM agent_actions WHERE thread_id = ANY(%(threads)s)"
+    sql = "SELECT id::text, tool, status FROM agent_actions WHERE thread_id = ANY(%(threads)s)"
     rows = database.execute(sql, wanted).fetchall()
-    recorded, runs = {row[0] for row in rows}, {row[3] for row in rows}
+    recorded = {row[0] for row in rows}
+    of_them = database.execute("SELECT id::text FROM memory_agentrun WHERE thread_id = ANY(%(threads)s)", wanted)
+    runs = {row[0] for row in of_them.fetchall()}
     times = {kind: sink.times(kind) for kind in ("peek", "put", "mail")}
     found = [
         Violation(REPEATED, "I6 a call took effect more than once", call) for call, n in times["mail"].items() if n > 1
     ]
     found += [
         Violation(LOST, "I9 recorded as done, but it did not happen", call)
-        for call, tool, status, _ in rows
+        for call, tool, status in rows
         if tool in times and status == "done" and not times[tool][call]
     ]
     return found + [
