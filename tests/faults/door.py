@@ -1,6 +1,7 @@
 """The public door: the API over HTTP, as a device uses it that repeats what was not acknowledged."""
 
 import http.client
+import json
 import time
 import urllib.error
 import urllib.request
@@ -49,7 +50,7 @@ class Door:
         """
         request = urllib.request.Request(
             f"{self.address}/api/v1/{path}",
-            orjson.dumps(body),
+            json.dumps(body).encode(),
             {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"},
         )
         try:
@@ -61,11 +62,19 @@ class Door:
             raise OSError(str(error)) from error
 
     def get(self, path: str) -> Any:
-        request = urllib.request.Request(
-            f"{self.address}/api/v1/{path}", headers={"Authorization": f"Bearer {self.token}"}
-        )
-        with urllib.request.urlopen(request, timeout=30) as response:
+        with self._opened(path) as response:
             return orjson.loads(response.read())
+
+    def cursor(self, goal: Goal) -> str:
+        """Where to take the goal's events up after what has been said so far."""
+        with self._opened(f"goals/{goal.id}/messages") as response:
+            return str(response.headers["Last-Event-ID"])
+
+    def _opened(self, path: str) -> http.client.HTTPResponse:
+        address = f"{self.address}/api/v1/{path}"
+        request = urllib.request.Request(address, headers={"Authorization": f"Bearer {self.token}"})
+        answer: http.client.HTTPResponse = urllib.request.urlopen(request, timeout=30)
+        return answer
 
     def send(self, goal: Goal, plan: str, client: uuid.UUID | None = None) -> Sent:
         """Say `do: PLAN`, again and again with the same client id until it is acknowledged."""

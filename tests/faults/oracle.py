@@ -73,6 +73,8 @@ RULES = [
         SELECT r.id FROM memory_agentrun r WHERE r.thread_id = ANY(%(threads)s) AND r.status IN {FINAL} AND NOT EXISTS (
           SELECT FROM memory_threadmessage m WHERE m.run_id = r.id AND m.source IN ('agent', 'error')
           AND m.message_type = 'text' AND m.content <> '' AND NOT coalesce((m.metadata->>'interim')::bool, false))"""),
+    Rule(LOST, "a run ended as if Waymark itself were wrong", """
+        SELECT id FROM memory_agentrun WHERE thread_id = ANY(%(threads)s) AND reason = 'bug'"""),
     Rule(REPEATED, "a run was answered twice", """
         SELECT m.run_id FROM memory_threadmessage m WHERE m.thread_id = ANY(%(threads)s) AND m.source = 'agent'
         AND m.message_type = 'text' AND NOT coalesce((m.metadata->>'interim')::bool, false)

@@ -8,6 +8,7 @@ from random import Random
 from tests.faults.oracle import LOST, Violation
 from tests.faults.site import Site
 from tests.faults.trial import Tally, judged, percentile, statuses, taken_up
+from tests.processes import wait_until
 
 AT_ONCE = 4
 # Generous, for machines that do other things too; the figure itself is printed. Seconds.
@@ -60,15 +61,17 @@ def viewers_without_valkey(site: Site, rounds: int, dice: Random) -> Tally:
     goals, found = site.goals(rounds), list[Violation]()
     for goal in goals:
         with site.worker():
+            began = time.time()
             site.door.send(goal, "jot end@0.3")
-            time.sleep(dice.uniform(0.1, 0.3))
+            wait_until(lambda goal=goal, began=began: bool(taken_up(site, [goal], began)), 30)
+            time.sleep(dice.uniform(0, 0.3))
             site.end(site.valkey, signal.SIGKILL)
             site.quiet([goal], 20)
             shown = site.door.get(f"goals/{goal.id}/messages")
             if not any(each["source"] == "agent" and each["message_type"] == "text" for each in shown["results"]):
                 found.append(Violation(LOST, "the answer is not shown while Valkey is away", goal.id))
             site.spawn(site.valkey)
-        site.quiet([goal])
+            site.quiet([goal])
     tally = judged(site, "F8 pages without Valkey", goals, rounds)
     tally.found = [*tally.found, *found]
     return tally

@@ -74,7 +74,8 @@ class Site:
         self.sink = self.cleanup.enter_context(Sink())
         self.model = self.cleanup.enter_context(LLMServer())
         self.model.keep_log = False
-        self.model.always(Mind())
+        self.mind = Mind()
+        self.model.always(self.mind)
         self.to_postgres, self.to_valkey, self.to_model = map(self._proxied, self._upstreams())
         self.command("migrate", "--verbosity", "0")
         self.command("owner")
