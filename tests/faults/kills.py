@@ -10,7 +10,7 @@ from random import Random
 from tests.faults.door import Goal
 from tests.faults.oracle import REPEATED, Violation
 from tests.faults.site import LEASE, Site
-from tests.faults.trial import Tally, judged, statuses, taken_up
+from tests.faults.trial import Tally, is_taken_up, judged, statuses, taken_up
 from tests.processes import wait_until
 
 AT_ONCE = 4
@@ -77,7 +77,7 @@ def worker_frozen(site: Site, rounds: int, dice: Random, mutant: str = "") -> Ta
             zombie.send(signal.SIGSTOP)
             frozen = time.time()
             with site.worker(mutant=mutant):
-                wait_until(lambda since=frozen: _is_taken_over(site, goals, since), LEASE + 20)
+                wait_until(partial(is_taken_up, site, goals, frozen), LEASE + 20)
                 zombie.send(signal.SIGCONT)
                 site.quiet(goals)
                 time.sleep(1)  # the time to do harm
@@ -148,7 +148,3 @@ def _taken_up_by_another(site: Site, goals: list[Goal]) -> list[float]:
 
 def _has_happened(site: Site, effect: str, times: int) -> bool:
     return sum(site.sink.times(effect).values()) >= times
-
-
-def _is_taken_over(site: Site, goals: list[Goal], since: float) -> bool:
-    return not site.live(goals) or bool(taken_up(site, goals, since))

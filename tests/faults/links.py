@@ -1,17 +1,19 @@
 """F2, F4, F5: the links between a worker and PostgreSQL or the model are cut, swallow everything, or hang."""
 
+import re
 import time
+from functools import partial
 from random import Random
 
 from tests.faults import oracle
 from tests.faults.proxy import Cut, Mode
 from tests.faults.site import LEASE, Site
-from tests.faults.trial import Tally, judged, statuses, taken_up
+from tests.faults.trial import Tally, is_taken_up, judged, statuses, taken_up
 from tests.processes import wait_until
 
 AT_ONCE = 4
 # What only the statements of the journal carry: their entries. And the commit of a local effect.
-JOURNAL, LOCAL = b'"seq"', b"COMMIT"
+JOURNAL, LOCAL = re.compile(b'"seq"'), re.compile(b"COMMIT")
 
 
 def commit_cut(side: str, site: Site, rounds: int, dice: Random) -> Tally:
@@ -20,11 +22,12 @@ def commit_cut(side: str, site: Site, rounds: int, dice: Random) -> Tally:
     with site.worker(fragile=True), site.worker(fragile=True):
         for _ in range(rounds):
             piece = dice.choice([JOURNAL, JOURNAL, LOCAL])
-            cut = Cut(lambda data, piece=piece: piece in data, after=side == "after", skip=dice.randint(0, 12))
+            cut = Cut(piece, after=side == "after", skip=dice.randint(0, 12))
             site.to_postgres.cuts.append(cut)
             for goal in goals:
                 site.door.send(goal, "jot+put mail peek+mail jot")
-            wait_until(lambda cut=cut: cut.done.is_set() or not site.live(goals), 30)
+            while not cut.done.wait(0.05) and site.live(goals):
+                pass
             at = time.time()
             site.to_postgres.cuts.clear()
             site.quiet(goals)
@@ -36,17 +39,17 @@ def commit_cut(side: str, site: Site, rounds: int, dice: Random) -> Tally:
 
 def postgres_black_hole(site: Site, rounds: int, dice: Random, mutant: str = "") -> Tally:
     """F4: PostgreSQL is out of reach without a word. The worker must stop acting before another may take over."""
-    goals, recoveries, late = site.goals(2), list[float](), list[oracle.Violation]()
+    goals, recoveries = site.goals(2), list[float]()
     for _ in range(rounds):
         seen = len(site.sink.happened)
         with site.worker(fragile=True, mutant=mutant):
             for goal in goals:
                 site.door.send(goal, "mail*60~0.1")
-            wait_until(lambda seen=seen: len(site.sink.happened) > seen + 2, 30)
+            wait_until(partial(site.sink.has_more_than, seen + 2), 30)
             site.to_postgres.mode = Mode.HOLE
             swallowed = time.time()
             with site.worker():
-                wait_until(lambda since=swallowed: len(taken_up(site, goals, since)) == len(goals), LEASE + 30)
+                wait_until(partial(is_taken_up, site, goals, swallowed), LEASE + 30)
                 recoveries += taken_up(site, goals, swallowed)
                 time.sleep(1)  # the time to do harm
                 site.to_postgres.heal()

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from importlib import import_module
 
 from agents.engine import leases
-from agents.engine.journal import end, fragments, steps
+from agents.engine.journal import LeaseLost, end, fragments, steps
 from agents.engine.leases import Held
 
 claim = import_module("agents.engine.journal.claim")  # its package has a function of the same name
@@ -31,11 +31,11 @@ def no_fence() -> None:
 @mutant
 def no_self_fence() -> None:
     """A worker believes in its lease until PostgreSQL says otherwise."""
-    leases._fence_off = lambda all_held: None  # type: ignore[assignment]
+    leases._fence_off = lambda all_held: None
 
     def check(self: Held) -> None:
         if self.lost:
-            raise leases.LeaseLost
+            raise LeaseLost
         self.cancel.check()
 
     Held.check = check  # type: ignore[method-assign]

@@ -3,11 +3,12 @@
 import signal
 import threading
 import time
+from functools import partial
 from random import Random
 
 from tests.faults.oracle import LOST, Violation
 from tests.faults.site import Site
-from tests.faults.trial import Tally, judged, percentile, statuses, taken_up
+from tests.faults.trial import Tally, is_taken_up, judged, percentile, statuses, taken_up
 from tests.processes import wait_until
 
 AT_ONCE = 4
@@ -63,7 +64,7 @@ def viewers_without_valkey(site: Site, rounds: int, dice: Random) -> Tally:
         with site.worker():
             began = time.time()
             site.door.send(goal, "jot end@0.3")
-            wait_until(lambda goal=goal, began=began: bool(taken_up(site, [goal], began)), 30)
+            wait_until(partial(is_taken_up, site, [goal], began), 30)
             time.sleep(dice.uniform(0, 0.3))
             site.end(site.valkey, signal.SIGKILL)
             site.quiet([goal], 20)

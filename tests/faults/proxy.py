@@ -1,16 +1,15 @@
 """A link that can be broken: a TCP port in front of a server, that refuses, resets, delays, cuts or swallows."""
 
 import asyncio
+import re
 import socket
 import struct
 import threading
-from collections.abc import Callable
 from enum import Enum
 from pathlib import Path
 from typing import Self
 
 type Upstream = Path | tuple[str, int]
-type Bytes = Callable[[bytes], bool]
 
 
 class Mode(Enum):
@@ -20,15 +19,15 @@ class Mode(Enum):
 
 
 class Cut:
-    """Waits for a piece on its way to the server that `wanted` accepts, the `skip`th after the first, and cuts there:
+    """Waits for a piece on its way to the server that holds `wanted`, the `skip`th after the first, and cuts there:
     before it is passed on, or after, when the server has done it and its answer is lost."""
 
-    def __init__(self, wanted: Bytes, *, after: bool, skip: int = 0) -> None:
+    def __init__(self, wanted: re.Pattern[bytes], *, after: bool, skip: int = 0) -> None:
         self.wanted, self.after, self.skip = wanted, after, skip
         self.done = threading.Event()
 
     def meets(self, piece: bytes) -> bool:
-        if self.done.is_set() or not self.wanted(piece):
+        if self.done.is_set() or not self.wanted.search(piece):
             return False
         self.skip -= 1
         if self.skip >= 0:

@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -45,7 +46,7 @@ def same_message_at_once(site: Site, rounds: int, dice: Random) -> Tally:
     with site.worker():
         for goal in goals:
             client = uuid.uuid4()
-            sent = at_once([lambda: site.door.send(goal, "jot", client)] * POSTS)  # noqa: B023 (all done in this round)
+            sent = at_once([partial(site.door.send, goal, "jot", client)] * POSTS)
             kinds = len({each.message for each in sent}), len({each.run for each in sent}), sum(s.created for s in sent)
             if kinds != (1, 1, 1):
                 found.append(Violation(REPEATED, f"I2 messages, runs, 202s: {kinds}", str(client)))
@@ -69,7 +70,7 @@ def message_around_the_end(site: Site, rounds: int, dice: Random) -> Tally:
             site.quiet([goal])
 
     with site.worker():
-        at_once([lambda goal=goal: talk(goal) for goal in goals])
+        at_once([partial(talk, goal) for goal in goals])
         site.quiet(goals)
     remark = f"{sum(joined)} of {len(joined)} joined the first run"
     return judged(site, "F7 CON-01 a message around the end", goals, len(joined), remark=remark)
@@ -96,7 +97,7 @@ def two_messages_at_once(site: Site, rounds: int, dice: Random) -> Tally:
     other = site.second_door(port)
     with site.worker(), site.worker():
         for goal in goals:
-            at_once([lambda: site.door.send(goal, "jot"), lambda: other.send(goal, "jot")])  # noqa: B023 (see above)
+            at_once([partial(site.door.send, goal, "jot"), partial(other.send, goal, "jot")])
         site.quiet(goals)
     second.kill()
     return judged(site, "F7 CON-02 two messages at once", goals, rounds)

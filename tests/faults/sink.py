@@ -69,8 +69,8 @@ class Sink:
         """How often each call of a kind took effect."""
         return Counter(each.call for each in list(self.happened) if each.kind == kind)
 
-    def of_run(self, run_id: str) -> list[Happening]:
-        return [each for each in list(self.happened) if each.run == run_id]
+    def has_more_than(self, count: int) -> bool:
+        return len(self.happened) > count
 
 
 class _Server(ThreadingHTTPServer):

@@ -69,7 +69,7 @@ class Site:
         self.postgres, self.valkey = Postgres(data, account), Valkey(data, account)
         for server in (self.postgres, self.valkey):
             self.spawn(server)
-            self.cleanup.callback(lambda server=server: stopped(self.processes[server.name], server))
+            self.cleanup.callback(self._stop, server)
         self.postgres.ensure_database()
         self.sink = self.cleanup.enter_context(Sink())
         self.model = self.cleanup.enter_context(LLMServer())
@@ -90,6 +90,9 @@ class Site:
         """Only from a thread that lives as long as the site: the kernel ends the server with it."""
         self.processes[server.name] = server.spawn()
         wait_ready(self.processes[server.name], server)
+
+    def _stop(self, server: Server) -> None:
+        stopped(self.processes[server.name], server)
 
     def end(self, server: Server, number: int) -> None:
         self.processes[server.name].send_signal(number)

@@ -77,6 +77,11 @@ def taken_up(site: Site, goals: Collection[Goal], since: float) -> list[float]:
     return [row[0] for row in site.database.execute(sql, wanted).fetchall()]
 
 
+def is_taken_up(site: Site, goals: Collection[Goal], since: float) -> bool:
+    """Whether each of these goals has a run that a worker has taken since then, or none at all any more."""
+    return not site.live(goals) or len(taken_up(site, goals, since)) >= len(goals)
+
+
 def statuses(site: Site, goals: Collection[Goal]) -> dict[str, int]:
     """How many runs of these goals are in which state."""
     sql = "SELECT status, count(*) FROM memory_agentrun WHERE thread_id = ANY(%s) GROUP BY 1"

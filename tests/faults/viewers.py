@@ -57,7 +57,8 @@ class Follower:
         link.request("GET", f"/api/v1/goals/{self._goal.id}/events", headers=headers)
         response = link.getresponse()
         try:
-            for event_id, kind, data in _frames(response, self._dice and self._dice.randint(1, 6000)):
+            length = self._dice.randint(1, 6000) if self._dice else None
+            for event_id, kind, data in _frames(response, length):
                 self._last = event_id
                 if kind != "hello":
                     self.seen.append((event_id, data))
