@@ -67,13 +67,18 @@ def web_killed_at(point: str, site: Site, rounds: int, dice: Random) -> Tally:
 
 
 def worker_frozen(site: Site, rounds: int, dice: Random, mutant: str = "") -> Tally:
-    """F3: SIGSTOP past the lease, another takes over, SIGCONT: the first must not write any more."""
+    """F3: SIGSTOP past the lease, another takes over, SIGCONT: the first must not write any more. Every other time it
+    is frozen in an effect, and so wakes up behind all its own checks."""
     goals, recoveries = site.goals(AT_ONCE), list[float]()
-    for _ in range(rounds):
+    for number in range(rounds):
         with site.worker(mutant=mutant) as zombie:
+            seen = len(site.sink.happened)
             for goal in goals:
                 site.door.send(goal, "put~0.4 jot mail~0.4 peek~0.4 jot")
-            time.sleep(dice.uniform(0.2, 1.4))
+            if number % 2:
+                time.sleep(dice.uniform(0.2, 1.4))
+            else:
+                wait_until(partial(site.sink.has_more_than, seen), 30)
             zombie.send(signal.SIGSTOP)
             frozen = time.time()
             with site.worker(mutant=mutant):
