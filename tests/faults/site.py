@@ -95,6 +95,8 @@ class Site:
         stopped(self.processes[server.name], server)
 
     def end(self, server: Server, number: int) -> None:
+        if server is self.postgres and self._database is not None:
+            self._database.close()
         self.processes[server.name].send_signal(number)
         assert gone(self.processes[server.name], 30)
 

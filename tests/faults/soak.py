@@ -100,7 +100,10 @@ class Soak:
 def soaked(site: Site, seconds: int, dice: Random) -> Tally:
     """F17: break things for that many seconds, then let all come to rest."""
     goals, over, said = site.goals(TALKERS), threading.Event(), list[str]()
-    talkers = [threading.Thread(target=_talk, args=(site, goal, Random(dice.random()), over, said)) for goal in goals]
+    talkers = [
+        threading.Thread(target=_talk, args=(site, goal, Random(dice.random()), over, said), daemon=True)
+        for goal in goals
+    ]
     soak, until = Soak(site, dice), time.monotonic() + seconds
     for talker in talkers:
         talker.start()
