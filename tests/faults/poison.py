@@ -47,6 +47,7 @@ def poisoned(site: Site, rounds: int, dice: Random) -> Tally:
         site.mind.scripted[marker] = [_called(name, arguments), _spoken(answered * times)]
         site.door.say(goals[0], f"{marker} {said * times}"[:90_000], client)
         healthy = site.quiet(goals, 30)
+        assert len(site.mind.scripted.pop(marker)) < 2, "the poison was not taken"
         run = site.door.send(goals[0], "jot").run
         if not healthy or not site.quiet(goals, 30) or _status(site, run) != "succeeded":
             found.append(Violation(LOST, "a conversation is stuck", repr((said, answered, times, name, arguments))))
