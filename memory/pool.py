@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import orjson
+import psycopg
 from django.conf import settings
-from django.db import connections
+from django.db import InterfaceError, OperationalError, connections
 from psycopg import Connection, Cursor
 from psycopg.rows import TupleRow
 from psycopg.types.json import set_json_dumps, set_json_loads
@@ -22,6 +23,9 @@ from psycopg_pool import ConnectionPool
 PLANNED_ONCE = "-c plan_cache_mode=force_generic_plan"
 
 type Row = tuple[Any, ...]
+
+# The database went away, by the hot path or by the ORM: a commit may or may not have happened.
+DATABASE_AWAY = (psycopg.OperationalError, OperationalError, InterfaceError)
 
 # What Django adds to the parameters of a connection for its own use.
 OF_DJANGO = frozenset({"context", "cursor_factory", "pool", "prepare_threshold"})

@@ -9,10 +9,10 @@ the number of tool results since the last user message, so that any number of co
 
 import argparse
 import asyncio
+import itertools
 import sys
 import threading
-from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
@@ -48,7 +48,7 @@ class Rule:
     """Steps for the requests that `match` accepts."""
 
     match: Callable[[Request], bool]
-    steps: deque[Scripted]
+    steps: Iterator[Scripted]
 
 
 class LLMServer:
@@ -93,7 +93,11 @@ class LLMServer:
     def script(self, steps: Iterable[Scripted], match: str | Callable[[Request], bool] = "") -> None:
         """Queue `steps` for the requests that match: a function, or a text that is the key or the model or stands in
         the first user text. Rules are tried in the order in which they were added; the empty text matches all."""
-        self._rules.append(Rule(_matcher(match), deque(steps)))
+        self._rules.append(Rule(_matcher(match), iter(list(steps))))
+
+    def always(self, step: Scripted, match: str | Callable[[Request], bool] = "") -> None:
+        """Answer every request that matches, and that no earlier rule answers, by `step`."""
+        self._rules.append(Rule(_matcher(match), itertools.repeat(step)))
 
     def reset(self) -> None:
         self._rules.clear()
@@ -134,8 +138,8 @@ class LLMServer:
 
     def _scripted(self, request: Request) -> Scripted:
         for rule in self._rules:
-            if rule.steps and rule.match(request):
-                return rule.steps.popleft()
+            if rule.match(request) and (step := next(rule.steps, None)) is not None:
+                return step
         if self.bench:
             return bench_step(request)
         self.violations.append("a call that no script expected")

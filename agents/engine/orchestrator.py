@@ -7,7 +7,6 @@ import time
 from dataclasses import dataclass
 from uuid import UUID
 
-import psycopg
 import structlog
 
 from agents.engine import archiving, bell, journal
@@ -20,7 +19,7 @@ from agents.engine.loop import Acted, CoreLoop, LoopEvent, Replied
 from agents.engine.recovery import decided, recover
 from agents.engine.settle import Ending, Settler, give_up
 from agents.engine.shortening import Shortening
-from agents.engine.steps import DATABASE_AWAY, Steps
+from agents.engine.steps import Steps
 from agents.engine.thinking import CallFailed, Thinker
 from agents.live.announce import announce_status
 from agents.live.events import Think
@@ -30,6 +29,7 @@ from agents.providers.base import Provider, TextDelta
 from memory import quarantine, transcript
 from memory.degrade import Remedy
 from memory.models import RunStatus
+from memory.pool import DATABASE_AWAY
 from memory.transcript import Transcript
 from tools.cancel import Cancelled, CancelToken
 from tools.recorded import recorded
@@ -49,7 +49,7 @@ def work(run_id: UUID) -> None:
     with structlog.contextvars.bound_contextvars(run=str(run_id)):
         try:
             summons = summon(run_id)
-        except psycopg.OperationalError:
+        except DATABASE_AWAY:
             raise
         except Exception:
             log.exception("run cannot be assembled")

@@ -5,8 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-import psycopg
-from django.db import OperationalError, transaction
+from django.db import transaction
 
 from agents.engine import gates, journal
 from agents.engine.assemble import Summons
@@ -22,7 +21,7 @@ from agents.providers.base import Reply
 from memory.ids import new_id
 from memory.messages import Message, ToolUse
 from memory.models import ThreadMessage
-from memory.pool import orm, orm_connection
+from memory.pool import DATABASE_AWAY, orm, orm_connection
 from tools import approvals
 from tools.attempts import Attempt, Result
 from tools.base import UNCERTAIN, Effect, Risk
@@ -30,8 +29,6 @@ from tools.cancel import Cancelled
 from tools.executor import Executor
 from tools.models import ActionStatus
 
-# Psycopg's own from the hot path, Django's from its connection.
-DATABASE_AWAY = (psycopg.OperationalError, OperationalError)
 # Results of these are recorded as they come: another try could neither repeat nor look up what was really answered.
 KEPT = UNCERTAIN | {Effect.IDEMPOTENT}
 NOT_BEGUN = "Not executed: the user stopped the run."

@@ -8,6 +8,7 @@ arrives, because what is lost is found again in PostgreSQL.
 import signal
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from types import FrameType
 from typing import Any
@@ -58,8 +59,7 @@ class ThreadWorker(BaseWorker):
 
     def work(self, *args: Any, **kwargs: Any) -> bool:
         """Work until SIGTERM or SIGINT, then hand over what runs and return."""
-        self.register_birth()  # type: ignore[no-untyped-call]
-        self.subscribe()  # type: ignore[no-untyped-call]
+        self._sign_on()
         control.listen()
         threading.Thread(target=self._renew, daemon=True, name="leases").start()
         threading.Thread(target=self._keep_house, daemon=True, name="house").start()
@@ -80,6 +80,20 @@ class ThreadWorker(BaseWorker):
         pipeline.lrem(queue.intermediate_queue_key, 1, job.id)
         pipeline.delete(job.key)
         pipeline.execute()
+
+    def _sign_on(self) -> None:
+        """Register with RQ. A worker that starts while Redis is away waits for it."""
+        for step in (self.register_birth, self.subscribe):
+            while not self._is_done(step):
+                time.sleep(POLL_SECONDS)
+
+    def _is_done(self, step: Callable[[], None]) -> bool:
+        try:
+            step()
+        except RedisError as error:
+            log.warning("redis is away", error=str(error))
+            return False
+        return True
 
     def _next(self) -> None:
         if not self.slots.acquire(timeout=POLL_SECONDS):

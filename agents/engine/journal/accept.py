@@ -6,6 +6,7 @@ from uuid import UUID
 
 from psycopg import Connection
 
+from agents.engine.crashpoints import crashpoint
 from agents.engine.journal.fragments import as_json, execute
 from agents.engine.journal.rows import NOTHING, AcceptedRow
 from memory import pool
@@ -53,6 +54,7 @@ def accept(
     Raises:
         psycopg.errors.UniqueViolation: the same client id was accepted in this very moment.
     """
+    crashpoint("D0.before")
     rows = execute(
         ACCEPT,
         {
@@ -67,6 +69,7 @@ def accept(
         },
         on,
     )
+    crashpoint("D0.after")
     return AcceptedRow(*rows[0]) if rows else None
 
 

@@ -4,6 +4,7 @@ from uuid import UUID
 
 from django.conf import settings
 
+from agents.engine.crashpoints import crashpoint
 from agents.engine.journal.fragments import execute, fence_of
 from agents.engine.journal.rows import Lease, LeaseLost, NextCall
 from memory import pool
@@ -78,6 +79,7 @@ def claim(run_id: UUID, call: NextCall, context: Context) -> Lease | None:
     settled as failed, of unknown cost, and repeated.
     """
     token, call_id = new_id(), new_id()
+    crashpoint("D1.before")
     rows = pool.execute(
         CLAIM,
         {
@@ -92,6 +94,7 @@ def claim(run_id: UUID, call: NextCall, context: Context) -> Lease | None:
             "crashed": CRASHED,
         },
     )
+    crashpoint("D1.after")
     if not rows:
         return None
     thread_id, user_id, step, fence, cancelling, recoveries, retries, open_step, decided = rows[0]

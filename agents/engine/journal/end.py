@@ -7,6 +7,7 @@ from uuid import UUID
 
 from psycopg import Connection
 
+from agents.engine.crashpoints import crashpoint
 from agents.engine.journal.fragments import (
     CELLS_ANEW,
     FENCE,
@@ -70,6 +71,7 @@ def final(
     stopped.
     """
     entries = [entry(lease.next_seq + place, message) for place, message in enumerate(messages) if message.blocks]
+    crashpoint("D8.before")
     rows = execute(
         FINAL,
         fence_of(lease)
@@ -86,6 +88,7 @@ def final(
         },
         on,
     )
+    crashpoint("D8.after")
     if not rows:
         raise LeaseLost
     next_run, cost, known, at = rows[0]

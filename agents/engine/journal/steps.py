@@ -6,6 +6,7 @@ from uuid import UUID
 
 from psycopg import Connection
 
+from agents.engine.crashpoints import crashpoint
 from agents.engine.journal.fragments import (
     CELLS,
     FENCE,
@@ -66,6 +67,7 @@ def reply(
     """D3 + D5: the assistant's entry, what the call used, and its tool calls (at least one) as started. D4: those
     that need approval as intent, with what is asked for."""
     entries = [entry(lease.next_seq, message)] if message.blocks else []
+    crashpoint("D5.before")
     pulse = fenced(
         REPLY,
         lease,
@@ -81,6 +83,7 @@ def reply(
         },
         REPLY_LANDED,
     )
+    crashpoint("D5.after")
     lease.next_seq += len(entries)
     return pulse
 
@@ -123,6 +126,7 @@ def outcome(
         on: the connection whose open transaction holds a local tool's effect; None commits by itself.
     """
     call = new_id() if next_call else None
+    crashpoint("D7.before" if next_call else "D6.before")
     pulse = fenced(
         OUTCOME,
         lease,
@@ -140,6 +144,7 @@ def outcome(
         OUTCOME_LANDED,
         on,
     )
+    crashpoint("D7.after" if next_call else "D6.after")
     if call is not None:
         lease.step, lease.call_id = lease.step + 1, call
     return pulse
@@ -163,6 +168,7 @@ SELECT {PULSE} FROM r
 def call_again(lease: Lease, failed: Settled, next_call: NextCall) -> Pulse:
     """A model call failed and is repeated within the lease: close its row, start the next."""
     following = new_id()
+    crashpoint("D2.before")
     pulse = fenced(
         CALL_AGAIN,
         lease,
@@ -175,6 +181,7 @@ def call_again(lease: Lease, failed: Settled, next_call: NextCall) -> Pulse:
         },
         "EXISTS (SELECT FROM agents_modelcall WHERE id = %(next)s)",
     )
+    crashpoint("D2.after")
     lease.call_id = following
     return pulse
 

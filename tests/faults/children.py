@@ -1,0 +1,65 @@
+"""Processes under test, as the tests hold them: forked by a nursery, known by a descriptor, ended by force."""
+
+import contextlib
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Collection
+from pathlib import Path
+
+import orjson
+
+from tests.processes import ROOT
+from tests.servers import SETTINGS
+
+
+class Child:
+    """A process that a nursery has forked."""
+
+    def __init__(self, pid: int, name: str) -> None:
+        self.pid, self.name = pid, name
+        self._descriptor = os.pidfd_open(pid)
+
+    def send(self, number: int) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self._descriptor, number)
+
+    def kill(self) -> None:
+        """As nobody can prepare for, and wait until it is gone."""
+        self.send(signal.SIGKILL)
+        assert self.is_dead(30)
+
+    def is_dead(self, seconds: float = 0) -> bool:
+        """Whether it ends within that time."""
+        return bool(select.select([self._descriptor], [], [], seconds)[0])
+
+
+class Nursery:
+    """See tests/faults/nursery.py."""
+
+    def __init__(self, folder: Path, environment: dict[str, str]) -> None:
+        self._folder = folder
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.faults.nursery"],
+            cwd=ROOT,
+            env=os.environ | SETTINGS | {"DJANGO_SETTINGS_MODULE": "tests.faults.settings"} | environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+
+    def start(self, do: str, name: str, point: str = "", args: Collection[str] = ()) -> tuple[Child, int]:
+        """Returns the child and the port that it serves, if any."""
+        order = {"do": do, "log": str(self._folder / f"{name}.log"), "name": name, "point": point, "args": list(args)}
+        assert self._process.stdin
+        assert self._process.stdout
+        self._process.stdin.write(orjson.dumps(order) + b"\n")
+        self._process.stdin.flush()
+        born = orjson.loads(self._process.stdout.readline())
+        return Child(born["pid"], name), born["port"]
+
+    def close(self) -> None:
+        assert self._process.stdin
+        self._process.stdin.close()
+        self._process.wait(30)

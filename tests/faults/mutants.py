@@ -1,0 +1,51 @@
+"""F18: the engine with one of its safeguards taken out, to see that the oracle notices. Tests only."""
+
+from collections.abc import Callable
+from importlib import import_module
+
+from agents.engine import leases
+from agents.engine.journal import LeaseLost, end, fragments, steps
+from agents.engine.leases import Held
+
+claim = import_module("agents.engine.journal.claim")  # its package has a function of the same name
+
+MUTANTS: dict[str, Callable[[], None]] = {}
+
+
+def mutant(function: Callable[[], None]) -> Callable[[], None]:
+    MUTANTS[function.__name__] = function
+    return function
+
+
+@mutant
+def no_fence() -> None:
+    """Every write of a run is accepted, whoever holds its lease."""
+    statements = ((steps, "REPLY"), (steps, "OUTCOME"), (steps, "CALL_AGAIN"), (end, "FINAL"), (claim, "TAKE"))
+    for module, name in statements:
+        sql = getattr(module, name)
+        assert fragments.FENCE in sql or "run.lease_token = %(token)s" in sql
+        loose = sql.replace(fragments.FENCE, "run.id = %(run)s").replace("AND run.lease_token = %(token)s", "")
+        setattr(module, name, loose)
+
+
+@mutant
+def no_self_fence() -> None:
+    """A worker believes in its lease until PostgreSQL says otherwise."""
+    leases._fence_off = lambda all_held: None
+
+    def check(self: Held) -> None:
+        if self.lost:
+            raise LeaseLost
+        self.cancel.check()
+
+    Held.check = check  # type: ignore[method-assign]
+
+
+@mutant
+def no_start() -> None:
+    """D5 is missing: calls run without a record that they have started."""
+    sql = steps.REPLY
+    assert "risk text, reversal text, arguments jsonb))" in sql
+    steps.REPLY = sql.replace(
+        "risk text, reversal text, arguments jsonb))", "risk text, reversal text, arguments jsonb) WHERE false)"
+    )

@@ -1,0 +1,6 @@
+"""The product's settings, and tools whose effects somebody outside counts."""
+
+from config.settings import *  # noqa: F403
+from config.settings import AGENT_TOOLS
+
+AGENT_TOOLS = [*AGENT_TOOLS, *(f"tests.faults.tools.{name}" for name in ("Peek", "Jot", "Put", "Mail"))]

@@ -1,0 +1,8 @@
+"""F17 for a short while; `bin/test soak --minutes N` for a long one."""
+
+from tests.faults import soak
+from tests.faults.conftest import Run
+
+
+def test_F17_whatever_breaks_in_whatever_order_the_invariants_hold(run: Run) -> None:
+    run(soak.soaked, 20)

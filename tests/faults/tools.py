@@ -1,0 +1,68 @@
+"""A tool of each effect class. All but the local one act on the sink, which counts them outside the database."""
+
+import os
+import urllib.request
+from typing import ClassVar
+
+import orjson
+from django.conf import settings
+from pydantic import Field
+
+from memory.models import Author, Thread
+from memory.notes import create_note
+from tools.base import Arguments, Effect, Outcome, Reversal, Tool, ToolContext, Wording
+
+
+class Hold(Arguments):
+    hold: float = Field(0, description="How long the other side takes to answer after the effect. Seconds.")
+
+
+class Outside(Tool[Hold]):
+    """Base: the effect is one request that carries the call's id."""
+
+    wording = Wording("wrench", "Doing", "Did", "Could not do")
+    Arguments = Hold
+
+    def run(self, arguments: Hold, context: ToolContext) -> Outcome:
+        about = {"run": context.run_id, "worker": os.environ.get("PGAPPNAME", ""), "hold": arguments.hold}
+        address = f"{os.environ['FAULTS_SINK']}/{self.name}/{context.action_id}"
+        request = urllib.request.Request(address, orjson.dumps(about), method="POST")
+        with urllib.request.urlopen(request, timeout=settings.WAYMARK_MAX_SECONDS):
+            return Outcome(f"{self.name} done")
+
+
+class Peek(Outside):
+    name = "peek"
+    description = "Only looks."
+
+
+class Put(Outside):
+    name = "put"
+    description = "May be repeated under the same key."
+    effect = Effect.IDEMPOTENT
+    reversal = Reversal.COMPENSABLE
+
+
+class Mail(Outside):
+    name = "mail"
+    description = "Cannot be taken back and must never happen twice."
+    effect = Effect.NON_IDEMPOTENT
+    reversal = Reversal.COMPENSABLE
+    parallel_safe: ClassVar[bool] = False
+
+
+class Jot(Tool[Hold]):
+    """Local: a note whose title is the call's id."""
+
+    name = "jot"
+    description = "Writes into the same database."
+    wording = Wording("notebook-pen", "Jotting", "Jotted", "Could not jot")
+    effect = Effect.LOCAL
+    reversal = Reversal.COMPENSABLE
+    parallel_safe: ClassVar[bool] = False
+    Arguments = Hold
+
+    def run(self, arguments: Hold, context: ToolContext) -> Outcome:
+        thread = Thread(pk=context.thread_id, user_id=context.user_id)
+        create_note(thread, str(context.action_id), "", Author.AGENT)
+        return Outcome("jot done")
