@@ -54,7 +54,19 @@ class PersonAdmin(UserAdmin[User]):
 
 @admin.register(AgentRun)
 class AgentRunAdmin(ReadOnlyAdmin[AgentRun]):
-    list_display = ["id", "user", "kind", "status", "trigger", "step", "tokens", "price", "duration", "created_at"]
+    list_display = [
+        "id",
+        "user",
+        "kind",
+        "status",
+        "reason",
+        "trigger",
+        "step",
+        "tokens",
+        "price",
+        "duration",
+        "created_at",
+    ]
     list_filter = ["status", "trigger", "reason"]
     list_select_related = ["thread__user"]
     search_fields = ["id", "thread__user__email"]

@@ -24,6 +24,7 @@ class Limits:
     iterations: int
     seconds: float
     same_tool: int
+    failures: int
     history_entries: int | None = None
 
 
@@ -67,7 +68,12 @@ class Agentable(models.Model):
         return frozenset()
 
     def limits(self) -> Limits:
-        return Limits(settings.WAYMARK_MAX_ITERATIONS, settings.WAYMARK_MAX_SECONDS, settings.WAYMARK_MAX_SAME_TOOL)
+        return Limits(
+            settings.WAYMARK_MAX_ITERATIONS,
+            settings.WAYMARK_MAX_SECONDS,
+            settings.WAYMARK_MAX_SAME_TOOL,
+            settings.WAYMARK_MAX_FAILURES,
+        )
 
     def connection(self) -> "ModelConnection | None":
         """The model chosen for this agent alone; None means the user's default."""

@@ -23,6 +23,7 @@ class SendMessage(Tool[Words]):
     risk = Risk.ALLOWED
     audience = frozenset({Audience.CONVERSATION})
     parallel_safe = False
+    speaks = True
     Arguments = Words
 
     def run(self, arguments: Words, context: ToolContext) -> Outcome:

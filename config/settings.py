@@ -213,10 +213,11 @@ AGENT_TOOLS = [
     "tools.builtin.recall.SearchAgentHistory",
 ]
 
-# Limits of one run (mission B1).
+# Limits of one run (mission B1). Same tool: without anything new. Failures: replies in a row whose calls all failed.
 WAYMARK_MAX_ITERATIONS = env.int("WAYMARK_MAX_ITERATIONS", default=20)
 WAYMARK_MAX_SECONDS = env.float("WAYMARK_MAX_SECONDS", default=600)
 WAYMARK_MAX_SAME_TOOL = env.int("WAYMARK_MAX_SAME_TOOL", default=5)
+WAYMARK_MAX_FAILURES = env.int("WAYMARK_MAX_FAILURES", default=5)
 WAYMARK_MAX_TASKS_PER_MESSAGE = env.int("WAYMARK_MAX_TASKS_PER_MESSAGE", default=10)
 WAYMARK_TASK_HISTORY_ENTRIES = env.int("WAYMARK_TASK_HISTORY_ENTRIES", default=20)
 WAYMARK_MESSAGE_LENGTH = env.int("WAYMARK_MESSAGE_LENGTH", default=100_000)

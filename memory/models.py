@@ -116,6 +116,7 @@ class AgentRun(models.Model):
     lease_until = models.DateTimeField(null=True)
     due_at = models.DateTimeField(null=True)
     recoveries = models.PositiveIntegerField(default=0, db_default=0)
+    guard = models.JSONField(default=dict, db_default={}, help_text="agents.engine.loop_guard.LoopGuard")
     retries = models.PositiveIntegerField(default=0, db_default=0, help_text="Longer waits for the model in this step")
     created_at = models.DateTimeField(db_default=Now())
     started_at = models.DateTimeField(null=True)

@@ -107,6 +107,8 @@ class Tool[A: Arguments](ABC):
     """One tool. Stateless: one instance serves every run of the process.
 
     needs_archives: only offered to agents that have archived sessions.
+    pollable: the same call again is a way to wait for something, so it is never taken for a loop.
+    speaks: it says something to the user; the same words are said once in a run.
     """
 
     name: ClassVar[str]
@@ -118,6 +120,8 @@ class Tool[A: Arguments](ABC):
     audience: ClassVar[frozenset[Audience]] = frozenset(Audience)
     needs_archives: ClassVar[bool] = False
     parallel_safe: ClassVar[bool] = True
+    pollable: ClassVar[bool] = False
+    speaks: ClassVar[bool] = False
     timeout_seconds: ClassVar[float] = 30.0
     Arguments: type[A]
 

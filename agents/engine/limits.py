@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from agents.engine.loop_guard import LoopGuard
 from memory.messages import ToolUse
 
 # A model that cannot form a call gets two more tries (cases PRV-04, PRV-09).
@@ -21,17 +22,23 @@ class LimitReached(Exception):
 
 @dataclass(slots=True)
 class Limiter:
-    """Counts one run against its limits. Durations are seconds on the monotonic clock."""
+    """Counts one run against its limits. Durations are seconds on the monotonic clock.
+
+    same_tool: how many replies in a row may use one tool and nothing else without anything new (mission B1 "same tool
+        5 times in a row", reconciled with B2 and case LOO-01 c: 25 notes in a row are work, not a loop).
+    failures: after how many replies in a row whose calls all failed the run is stalled; and how many may have a call
+        that was blocked as a loop, whatever comes between.
+    """
 
     iterations: int
     seconds: float
     same_tool: int
+    failures: int
     history_entries: int | None
+    guard: LoopGuard
     step: int = 0
     clock: Callable[[], float] = time.monotonic
     started: float = field(init=False)
-    tool: str = ""
-    tool_repeats: int = 0
     broken_replies: int = 0
 
     def __post_init__(self) -> None:
@@ -47,17 +54,21 @@ class Limiter:
         self.step += 1
 
     def after_calls(self, calls: Sequence[ToolUse]) -> None:
-        self._count_same_tool({call.name for call in calls})
         self.broken_replies = self.broken_replies + 1 if all(call.problem for call in calls) else 0
         if self.broken_replies >= MAX_BROKEN_REPLIES:
             raise LimitReached("broken_calls", f"I stopped: {self.broken_replies} tool calls in a row were malformed.")
+        self._check_progress()
 
-    def _count_same_tool(self, names: set[str]) -> None:
-        tool = names.pop() if len(names) == 1 else ""
-        self.tool_repeats = self.tool_repeats + 1 if tool and tool == self.tool else 1
-        self.tool = tool
-        if self.tool_repeats >= self.same_tool:
-            raise LimitReached("same_tool", f"I stopped: {tool} was used {self.tool_repeats} times in a row.")
+    def _check_progress(self) -> None:
+        tool, times = self.guard.same_tool
+        if self.guard.blocks >= self.failures:
+            raise LimitReached("loop", "I stopped: I was going round in circles, with calls that brought nothing new.")
+        if self.guard.failures >= self.failures:
+            raise LimitReached("stalled", f"I stopped: {self.guard.failures} tool calls in a row failed.")
+        if times >= self.same_tool:
+            raise LimitReached(
+                "same_tool", f"I stopped: {tool} was used {times} times in a row and brought nothing new."
+            )
 
 
 def _duration(seconds: float) -> str:

@@ -3,6 +3,7 @@
 Everything with a database, queue or socket is here and in the helpers; the algorithm is `CoreLoop`.
 """
 
+import dataclasses
 import time
 from dataclasses import dataclass
 from uuid import UUID
@@ -158,7 +159,7 @@ class Orchestrator:
             think=Shortening(self.summons, self.held, steps.thinker).agent_call,
             act=steps.act,
             inbox=lambda: [*(taken := steps.inbox()), *(decided(steps) if taken else ())],
-            limiter=Limiter(limits.iterations, limits.seconds, limits.same_tool, limits.history_entries, lease.step),
+            limiter=Limiter(**dataclasses.asdict(limits), guard=lease.guard, step=lease.step),
             ends_after_message=self.summons.converses,
             unanswered=unanswered,
         )

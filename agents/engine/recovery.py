@@ -126,9 +126,12 @@ def _taken_up(steps: Steps, row: Row, use: ToolUse, place: int, *, detached: boo
     attempt = steps.executor.validate(use, row.position, row.id)
     call = Call(attempt, row.cell or new_id(), place, row.gate, started_at=row.started_at, detached=detached)
     call.started = row.status == ActionStatus.STARTED
+    if not detached:
+        steps.watch(call)
     if row.status not in OPEN and not (detached and row.status == ActionStatus.PROPOSED):
         call.result, call.recorded = Result(attempt, ActionStatus(row.status), row.text, row.summary), True
-    elif call.started and row.effect in UNCERTAIN:
+        steps.noted(call, call.result)
+    elif call.result is None and call.started and row.effect in UNCERTAIN:
         call.result = _looked_up(steps, row, attempt)
         steps.unknown |= {call.digest} if call.result and call.result.status is ActionStatus.UNKNOWN else set()
     return call

@@ -21,7 +21,7 @@ from agents.models import CallStatus
 from agents.providers.base import Finish, ProviderError, Reply, Usage
 from memory.context import Context
 from memory.ids import new_id
-from memory.messages import Message
+from memory.messages import Message, assistant
 from memory.metadata import MessageMetadata
 from memory.models import RunStatus, Source, Thread, Trigger
 from memory.pool import orm, orm_connection
@@ -70,13 +70,15 @@ class Ending:
     def stopped(cls, finished: Sequence[Result], settled: Settled) -> Self:
         text = f"Stopped by you. {_account(finished)}"
         cell = text_cell(Source.AGENT, text, MessageMetadata(reason="stopped"))
-        return cls(RunStatus.CANCELLED, settled, reason="stopped", report=text, cells=[cell])
+        told = [_told("The user stopped you here.")]
+        return cls(RunStatus.CANCELLED, settled, reason="stopped", report=text, messages=told, cells=[cell])
 
     @classmethod
     def limited(cls, limit: LimitReached, settled: Settled) -> Self:
         metadata = MessageMetadata(reason="limit", retryable=True)
         cell = text_cell(Source.ERROR, limit.message, metadata)
-        return cls(RunStatus.FAILED, settled, limit.reason, limit.message, limit.message, cells=[cell])
+        told = [_told(limit.message)]
+        return cls(RunStatus.FAILED, settled, limit.reason, limit.message, limit.message, told, [cell])
 
     @classmethod
     def failed_call(cls, run_id: UUID, failed: CallFailed, settled: Settled, *, reschedules: bool) -> Self:
@@ -216,6 +218,11 @@ def give_up(run_id: UUID) -> None:
         thread = Thread.objects.get(pk=lease.thread_id)
     end = status_changed(run_id, ending.status, 0, final.cost)
     publish(thread.pk, thread.user_id, *(cell_posted(run_id, cell) for cell in ending.cells), end)
+
+
+def _told(why: str) -> Message:
+    """Why a run was cut, for the model's next turn; in its own place, so that roles alternate for every vendor."""
+    return assistant(f"[This turn ended early. {why}]")
 
 
 def _account(finished: Sequence[Result]) -> str:

@@ -162,7 +162,7 @@ class Steps:
     def _in_one_transaction(self, call: Call, effect: Callable[[], Result]) -> Pulse:
         assert call.attempt.tool is not None
         with self.held.within(call.attempt.tool.timeout_seconds), orm(), transaction.atomic():
-            call.result = effect()
+            call.result = self.noted(call, effect())
             return journal.outcome(
                 self.held.lease,
                 [call.outcome],
@@ -172,9 +172,25 @@ class Steps:
                 on=orm_connection(),
             )
 
+    def watch(self, call: Call) -> None:
+        """Let the guard see a call of the step, in order; one that it blocks is answered with the reason."""
+        attempt, lease = call.attempt, self.held.lease
+        tool = None if attempt.problem else attempt.tool
+        if why := lease.guard.admit(lease.step, attempt.position, attempt.call, tool):
+            call.result = attempt.fails(why)
+
+    def noted(self, call: Call, result: Result) -> Result:
+        """Let the guard see what a call came to; it may add a warning to what the model reads."""
+        if call.detached:
+            return result
+        failed = result.status is ActionStatus.ERROR
+        warning = self.held.lease.guard.note(call.attempt.position, result.observation, failed=failed)
+        return dataclasses.replace(result, observation=f"{result.observation}\n{warning}") if warning else result
+
     def _call(self, attempt: Attempt, place: int) -> Call:
         call = Call(attempt, new_id(), place)
-        if attempt.tool is None or attempt.problem:
+        self.watch(call)
+        if attempt.tool is None or attempt.problem or call.result:
             return call
         if attempt.risk is Risk.FORBIDDEN:
             call.result = attempt.denied("This tool is forbidden here; nothing was done.")
@@ -206,7 +222,7 @@ class Steps:
 
     def _ran(self, call: Call, result: Result) -> None:
         """What acted on the world is recorded at once, unless the step is over with it; the rest can be repeated."""
-        call.result = result
+        call.result = result = result if call.recorded else self.noted(call, result)
         self.finished.append(result)
         if result.status is ActionStatus.UNKNOWN:
             self.unknown.add(call.digest)

@@ -11,6 +11,7 @@ import structlog
 from agents.connections import Choice
 from agents.engine.journal import Settled
 from agents.engine.retries import Later, Never, Now, RetryPolicy
+from agents.engine.written_calls import with_written_calls
 from agents.models import CallStatus
 from agents.providers import pool
 from agents.providers.base import (
@@ -92,7 +93,7 @@ class Thinker:
                 self.cancel.sleep(pause)
             else:
                 self._succeeded()
-                return reply
+                return with_written_calls(reply, messages, {tool.name for tool in self.tools})
 
     def begin_anew(self) -> None:
         """The call that failed is repeated with another history, not with a longer one."""

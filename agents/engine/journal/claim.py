@@ -7,6 +7,7 @@ from django.conf import settings
 from agents.engine.crashpoints import crashpoint
 from agents.engine.journal.fragments import execute, fence_of
 from agents.engine.journal.rows import Lease, LeaseLost, NextCall
+from agents.engine.loop_guard import LoopGuard
 from memory import pool
 from memory.context import Context
 from memory.ids import new_id
@@ -56,7 +57,7 @@ r AS (
   WHERE run.id = %(run)s AND (
     run.status = 'queued' OR run.status = 'retry_wait' AND run.due_at <= clock_timestamp()
     OR run.status IN ('running', 'cancelling') AND run.lease_until < clock_timestamp())
-  RETURNING run.id, run.thread_id, run.fence, run.step, run.status, run.recoveries, run.retries, EXISTS (
+  RETURNING run.id, run.thread_id, run.fence, run.step, run.status, run.recoveries, run.retries, run.guard, EXISTS (
     SELECT FROM agent_actions a WHERE a.run_id = run.id AND a.step = run.step AND a.repeats_id IS NULL) AS open_step),
 {TAKEN.format(first=FIRST_FREE, only_if=" AND NOT r.open_step")},
 b AS (
@@ -66,7 +67,7 @@ c AS (
   INSERT INTO agents_modelcall (id, run_id, step, attempt, provider, model, status)
   SELECT %(call)s, id, step, fence, %(provider)s, %(model)s, 'started' FROM r WHERE NOT r.open_step)
 SELECT r.thread_id, l.user_id, r.step, r.fence, r.status = 'cancelling', r.recoveries, r.retries, r.open_step,
-  coalesce((SELECT bool_or(decides) FROM m), false) FROM r, l
+  coalesce((SELECT bool_or(decides) FROM m), false), r.guard FROM r, l
 """
 
 
@@ -97,7 +98,7 @@ def claim(run_id: UUID, call: NextCall, context: Context) -> Lease | None:
     crashpoint("D1.after")
     if not rows:
         return None
-    thread_id, user_id, step, fence, cancelling, recoveries, retries, open_step, decided = rows[0]
+    thread_id, user_id, step, fence, cancelling, recoveries, retries, open_step, decided, guard = rows[0]
     return Lease(
         run_id,
         token,
@@ -112,6 +113,7 @@ def claim(run_id: UUID, call: NextCall, context: Context) -> Lease | None:
         fence > 1,
         open_step,
         decided,
+        LoopGuard.model_validate(guard),
     )
 
 

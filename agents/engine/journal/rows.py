@@ -1,13 +1,14 @@
 """What goes into the journal and what comes out of it, as values."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 from types import MappingProxyType
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from agents.engine.loop_guard import LoopGuard
 from agents.providers.base import Usage
 
 NOTHING: Mapping[str, object] = MappingProxyType({})
@@ -25,6 +26,7 @@ class Lease:
     resumed: whether it was claimed before, so that something of it may be open.
     open_step: whether the reply of its step is recorded already and its calls are to be answered first.
     decided: whether a message that it took is a decision about a call.
+    guard: what it has called; recorded with each step that is over.
     next_seq: the history's next free place; known once the history is loaded.
     iterations: how many steps have had their reply; at a run's end that is its `step`.
     """
@@ -42,6 +44,7 @@ class Lease:
     resumed: bool = False
     open_step: bool = False
     decided: bool = False
+    guard: LoopGuard = field(default_factory=LoopGuard)
     next_seq: int = 1
     iterations: int = 0
 

@@ -90,7 +90,8 @@ def reply(
 
 OUTCOME = f"""
 WITH r AS (
-  UPDATE memory_agentrun AS run SET step = step + %(advance)s WHERE {FENCE} RETURNING run.id, thread_id, step, status),
+  UPDATE memory_agentrun AS run SET step = step + %(advance)s, guard = coalesce(%(guard)s, guard)
+  WHERE {FENCE} RETURNING run.id, thread_id, step, status),
 d AS (
   UPDATE agent_actions SET status = e.status, output = e.output, summary = e.summary, error = e.error, undo = e.undo,
     finished_at = CASE e.status WHEN 'proposed' THEN NULL ELSE clock_timestamp() END
@@ -135,6 +136,7 @@ def outcome(
             "entries": as_json([entry(seq, message) for seq, message in entries.items()]),
             "cells": as_json(cells),
             "advance": 1 if next_call else 0,
+            "guard": as_json(lease.guard.model_dump(mode="json", exclude_defaults=True)) if next_call else None,
             "call": call,
             "first": outcomes[0].id if outcomes else None,
             "provider": next_call.provider if next_call else "",

@@ -7,6 +7,7 @@ import pytest
 
 from agents.engine.limits import Limiter, LimitReached
 from agents.engine.loop import Acted, CoreLoop, LoopEvent, Replied
+from agents.engine.loop_guard import LoopGuard
 from agents.providers.base import Finish, Reply, TextDelta, ThinkingDelta, Usage
 from memory.messages import Message, ToolResult, ToolUse, assistant, tool, user
 
@@ -24,6 +25,8 @@ class Script:
     replies: list[Message]
     waiting: list[Message] = field(default_factory=list)
     seen: list[list[Message]] = field(default_factory=list)
+    fails: bool = False
+    guard: LoopGuard = field(default_factory=LoopGuard)
 
     def think(self, messages: Sequence[Message]) -> Generator[TextDelta | ThinkingDelta, None, Reply]:
         self.seen.append(list(messages))
@@ -33,6 +36,9 @@ class Script:
         return Reply(message, Usage(1, 1), Finish.STOP)
 
     def act(self, calls: Sequence[ToolUse]) -> Answers:
+        for position, each in enumerate(calls):
+            self.guard.admit(len(self.seen), position, each, None)
+            self.guard.note(position, f"did {each.name}", failed=self.fails)
         results = [tool(ToolResult(id=call.id, content=f"did {call.name}")) for call in calls]
         return Answers(results, said=any(call.name == "send_message" for call in calls))
 
@@ -48,7 +54,7 @@ def call(name: str, number: int = 1, problem: str | None = None) -> Message:
 def events(
     script: Script, *, ends_after_message: bool = True, iterations: int = 20, history_entries: int | None = None
 ) -> list[LoopEvent]:
-    limiter = Limiter(iterations, seconds=600, same_tool=5, history_entries=history_entries)
+    limiter = Limiter(iterations, 600, 5, 5, history_entries, script.guard)
     loop = CoreLoop([user("go")], script.think, script.act, script.inbox, limiter, ends_after_message)
     return list(loop.run())
 
@@ -92,7 +98,7 @@ def test_it_stops_after_the_most_steps_a_run_may_take() -> None:
     assert len(script.seen) == 3
 
 
-def test_it_stops_when_one_tool_is_used_five_times_in_a_row() -> None:
+def test_it_stops_when_one_tool_is_used_five_times_in_a_row_and_brings_nothing_new() -> None:
     script = Script([call("look", number) for number in range(9)])
     with pytest.raises(LimitReached) as reached:
         events(script)
@@ -106,6 +112,14 @@ def test_another_tool_in_between_starts_the_count_anew() -> None:
     assert isinstance(events(script)[-1], Replied)
 
 
+def test_it_is_stalled_when_five_replies_in_a_row_had_only_calls_that_failed() -> None:
+    script = Script([call(f"tool{number}", number) for number in range(9)], fails=True)
+    with pytest.raises(LimitReached) as reached:
+        events(script)
+    assert reached.value.reason == "stalled"
+    assert len(script.seen) == 5
+
+
 def test_a_task_stops_when_its_history_is_full() -> None:
     script = Script([call(f"tool{number}", number) for number in range(30)])
     with pytest.raises(LimitReached) as reached:
@@ -116,7 +130,7 @@ def test_a_task_stops_when_its_history_is_full() -> None:
 def test_it_stops_when_its_time_is_over() -> None:
     now = iter([0.0, 1.0, 601.0])
     script = Script([call("look"), assistant("too late")])
-    limiter = Limiter(20, 600, 5, None, clock=lambda: next(now))
+    limiter = Limiter(20, 600, 5, 5, None, script.guard, clock=lambda: next(now))
     with pytest.raises(LimitReached) as reached:
         list(CoreLoop([user("go")], script.think, script.act, script.inbox, limiter, True).run())
     assert reached.value.reason == "time"

@@ -1,0 +1,15 @@
+from django.db import migrations, models
+
+
+class Migration(migrations.Migration):
+    dependencies = [
+        ("memory", "0006_decisions"),
+    ]
+
+    operations = [
+        migrations.AddField(
+            model_name="agentrun",
+            name="guard",
+            field=models.JSONField(db_default={}, default=dict, help_text="agents.engine.loop_guard.LoopGuard"),
+        ),
+    ]
