@@ -5,6 +5,7 @@ import dataclasses
 from django.conf import settings
 from django.db import models
 from django.db.models.functions import Now
+from django.utils import timezone
 
 from agents.agentable import Agentable, Limits
 from memory.ids import new_id
@@ -81,6 +82,8 @@ class AgentTask(Agentable):
     instructions = models.TextField()
     status = models.CharField(max_length=20, choices=TaskStatus, default=TaskStatus.ACTIVE)
     result = models.TextField(blank=True, default="")
+    paused_at = models.DateTimeField(null=True)
+    resume_at = models.DateTimeField(null=True)
 
     prompt = "task"
     audience = Audience.TASK
@@ -106,8 +109,9 @@ class AgentTask(Agentable):
     def settled(self, status: RunStatus, report: str) -> None:
         outcomes = {RunStatus.SUCCEEDED: TaskStatus.COMPLETED, RunStatus.CANCELLED: TaskStatus.CANCELLED}
         self.status = outcomes.get(status, TaskStatus.PAUSED)
+        self.paused_at = timezone.now() if self.status == TaskStatus.PAUSED else None
         self.result = report
-        self.save(update_fields=["status", "result"])
+        self.save(update_fields=["status", "paused_at", "result"])
 
 
 class CallStatus(models.TextChoices):
@@ -165,3 +169,27 @@ class DeviceToken(models.Model):
 
     def __str__(self) -> str:
         return self.name or str(self.id)
+
+
+class HealthReport(models.Model):
+    """What one check of `agents.engine.health` found at one time, and how much of it was put right."""
+
+    id = models.BigAutoField(primary_key=True)
+    at = models.DateTimeField()
+    name = models.CharField(max_length=40, help_text="A check of agents.engine.health")
+    found = models.PositiveIntegerField(default=0)
+    fixed = models.PositiveIntegerField(default=0)
+    by_hand = models.BooleanField(default=False)
+    examples = models.JSONField(default=list, blank=True, help_text="The first findings, a list of strings")
+    error = models.TextField(blank=True, default="", help_text="Why the check could not be made")
+
+    class Meta:
+        ordering = ["-at", "-id"]
+        indexes = [models.Index(fields=["-at"])]
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.found} found, {self.fixed} fixed"
+
+    @property
+    def is_well(self) -> bool:
+        return not self.error and self.found == self.fixed

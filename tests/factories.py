@@ -10,11 +10,12 @@ from uuid import UUID
 from django.contrib.auth.hashers import get_hasher, make_password
 from django.contrib.auth.models import User
 from django.db.models import Model
+from django.utils import timezone
 from factory.declarations import LazyAttribute, LazyFunction, SelfAttribute, Sequence, SubFactory
 from factory.django import DjangoModelFactory
 
 from agents import services, tokens
-from agents.models import AgentTask, CallStatus, DeviceToken, ModelCall, ModelConnection, UserAgent
+from agents.models import AgentTask, CallStatus, DeviceToken, HealthReport, ModelCall, ModelConnection, UserAgent
 from goals.models import Goal
 from goals.services import create_goal
 from memory.ids import new_id
@@ -169,6 +170,15 @@ class UserAgentFactory(Made[UserAgent]):
     @classmethod
     def _create(cls, model_class: type[UserAgent], *args: Any, **kwargs: Any) -> UserAgent:
         return services.assistant_of(kwargs["user"])
+
+
+class HealthReportFactory(Made[HealthReport]):
+    class Meta:
+        model = HealthReport
+
+    at = LazyFunction(timezone.now)
+    name = "stuck_runs"
+    examples = LazyFunction(lambda: ["run 1"])
 
 
 class ModelConnectionFactory(Made[ModelConnection]):

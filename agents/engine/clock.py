@@ -10,6 +10,8 @@ from django.contrib.sessions.models import Session
 from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
 
+from agents.engine import health
+
 log = structlog.get_logger(__name__)
 
 # Any number that no other advisory lock of ours uses.
@@ -31,6 +33,7 @@ def tick() -> None:
             row = cursor.fetchone()
             if row and row[0]:
                 Session.objects.filter(expire_date__lt=timezone.now()).delete()
+        health.run_if_due()
     except DatabaseError as error:
         log.warning("tick failed", error=str(error))
     except Exception:

@@ -12,6 +12,7 @@ from agents.engine.assemble import Summons
 from agents.engine.cells import text_cell, thinking_cells
 from agents.engine.journal import Cell, Final, Lease, NextCall, Settled
 from agents.engine.limits import LimitReached
+from agents.engine.reports import NO_REPORT, report
 from agents.engine.thinking import NOTHING_CALLED
 from agents.live.announce import announce_status, cell_posted, status_changed
 from agents.live.events import Event, Failed
@@ -19,10 +20,9 @@ from agents.live.stream import publish
 from agents.models import CallStatus
 from agents.providers.base import Finish, ProviderError, Reply, Usage
 from memory.context import Context
-from memory.ids import new_id
 from memory.messages import Message
 from memory.metadata import MessageMetadata
-from memory.models import RunStatus, Source, Thread, Trigger
+from memory.models import RunStatus, Source, Thread
 from memory.pool import orm, orm_connection
 from tools.executor import Result
 from tools.models import ActionStatus
@@ -128,25 +128,11 @@ class Settler:
     def _commit_with_report(self, ending: Ending, parent: Thread) -> Final:
         """The report is part of the end: a crash loses both or neither."""
         agentable = self.summons.agentable
-        report = ending.report.strip() or "The task ended without a report."
-        metadata = MessageMetadata(task=agentable.pk, task_title=agentable.name())
-        run_id = new_id()
+        words = ending.report.strip() or NO_REPORT
         with orm(), transaction.atomic():
             final = self._commit(ending, inside=True)
-            agentable.settled(ending.status, report)
-            accepted = journal.accept(
-                parent.pk,
-                new_id(),
-                run_id,
-                report,
-                source=Source.AGENT,
-                trigger=Trigger.REPORT,
-                metadata=metadata.model_dump(mode="json", exclude_defaults=True),
-                on=orm_connection(),
-            )
-        if accepted is not None and accepted.fresh:
-            announce_status(parent, run_id, RunStatus.QUEUED)
-            bell.ring(run_id)
+            agentable.settled(ending.status, words)
+            report(agentable, parent, words)
         return final
 
     def _announce(self, ending: Ending, final: Final) -> None:

@@ -9,6 +9,7 @@ from agents.engine.journal.accept import accept, wake
 from agents.engine.journal.claim import claim, take_messages
 from agents.engine.journal.end import final, hand_over, stop
 from agents.engine.journal.keep import lost_runs, renew
+from agents.engine.journal.repair import abandon, release, stale_runs, stuck_runs
 from agents.engine.journal.rows import (
     AcceptedRow,
     ActionOutcome,
@@ -34,6 +35,7 @@ __all__ = [
     "NextCall",
     "Pulse",
     "Settled",
+    "abandon",
     "accept",
     "call_again",
     "claim",
@@ -41,9 +43,12 @@ __all__ = [
     "hand_over",
     "lost_runs",
     "outcome",
+    "release",
     "renew",
     "reply",
+    "stale_runs",
     "stop",
+    "stuck_runs",
     "take_messages",
     "wake",
 ]
