@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Self
 from uuid import UUID
 
+from django.conf import settings
 from django.db import transaction
 
 from agents.engine import bell, journal
@@ -109,6 +110,7 @@ class Settler:
         else:
             final = self._commit_with_report(ending, parent)
         self._announce(ending, final)
+        call_next(final)
         if final.next_run is not None:
             announce_status(self.summons.thread, final.next_run, RunStatus.QUEUED)
             bell.ring(final.next_run)
@@ -147,6 +149,12 @@ def _last_word(run_id: UUID, cell: Cell) -> Event:
     return Failed(run=run_id, message=cell.id, text=cell.content, retryable=bool(cell.metadata.get("retryable")))
 
 
+def call_next(final: Final) -> None:
+    """A run has ended, so another of its user may have been refused for it; harmless when it was not."""
+    if final.in_line is not None and settings.WAYMARK_MAX_RUNNING_PER_USER:
+        bell.ring(final.in_line)
+
+
 def give_up(run_id: UUID) -> None:
     """End a run for which nothing can be assembled (a key that is gone, a broken setting) where its user sees it."""
     lease = journal.claim(run_id, NextCall("", ""), Context("", None))
@@ -156,6 +164,7 @@ def give_up(run_id: UUID) -> None:
     final = journal.final(
         lease, ending.status, NOTHING_CALLED, reason=ending.reason, error=ending.error, cells=ending.cells
     )
+    call_next(final)
     with orm():
         thread = Thread.objects.get(pk=lease.thread_id)
     end = status_changed(run_id, ending.status, 0, final.cost)

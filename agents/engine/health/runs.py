@@ -10,6 +10,7 @@ from rq.job import Job
 
 from agents.engine import bell, journal
 from agents.engine.health.finding import Finding
+from agents.engine.health.watch import watched_for
 from agents.live.announce import status_changed
 from agents.live.events import Failed
 from agents.live.stream import publish
@@ -37,6 +38,8 @@ def stale_goals(limit: int) -> list[Finding]:
     """A goal's status is derived: it is working while a run is live. A run that gave no sign for hours is ended, so
     that the goal waits for its user, who is told. Assistants have no status, but the same cure."""
     silence = settings.WAYMARK_STALE_GOAL_HOURS * 3600
+    if not watched_for(silence):
+        return []
     stale = journal.stale_runs(AgentTask.kind(), False, silence, limit)
     return [Finding(f"run {odd.run_id} ({odd.status})", partial(abandon, odd.run_id, silence)) for odd in stale]
 

@@ -12,6 +12,7 @@ from agents import delegation, services
 from agents.engine import journal
 from agents.engine.health.finding import Finding
 from agents.engine.health.runs import abandon
+from agents.engine.health.watch import watched_for
 from agents.models import AgentTask, TaskStatus
 from memory.models import LIVE, AgentRun
 
@@ -38,7 +39,8 @@ def expired_tasks(limit: int) -> list[Finding]:
 def stale_tasks(limit: int) -> list[Finding]:
     """Active tasks on which nobody works: completed with what they came to, and reported."""
     silence = settings.WAYMARK_STALE_TASK_HOURS * 3600
-    stale = [odd.run_id for odd in journal.stale_runs(AgentTask.kind(), True, silence, limit)]
+    watched = watched_for(silence)
+    stale = [odd.run_id for odd in journal.stale_runs(AgentTask.kind(), True, silence, limit)] if watched else []
     begun = timezone.now() - timedelta(seconds=silence)
     idle = ~LIVE_RUN & ~Exists(AgentRun.objects.filter(thread=OuterRef("thread"), finished_at__gt=begun))
     found = (

@@ -10,6 +10,7 @@ from agents.engine.journal.fragments import (
     CELLS,
     FENCE,
     HISTORY,
+    NEXT_IN_LINE,
     SETTLE_CALL,
     TOTALS,
     as_json,
@@ -42,7 +43,7 @@ d AS (
   UPDATE agent_actions SET status = CASE agent_actions.status WHEN 'intent' THEN 'cancelled' ELSE 'unknown' END,
     error = 'The run ended before an outcome was recorded.', finished_at = clock_timestamp()
   FROM r WHERE agent_actions.run_id = r.id AND agent_actions.status IN ('intent', 'started'))
-SELECT t.live_run, r.cost, r.cost_known, (SELECT min(created_at) FROM m) FROM r, t
+SELECT t.live_run, r.cost, r.cost_known, (SELECT min(created_at) FROM m), {NEXT_IN_LINE} FROM r, t
 """
 
 
@@ -65,6 +66,7 @@ def final(
         | settle_parameters(lease, settled)
         | {
             "thread": lease.thread_id,
+            "user": lease.user_id,
             "iterations": lease.iterations,
             "status": status,
             "reason": reason,
@@ -77,8 +79,8 @@ def final(
     )
     if not rows:
         raise LeaseLost
-    next_run, cost, known, at = rows[0]
-    return Final(next_run, cost if known else None, at)
+    next_run, cost, known, at, in_line = rows[0]
+    return Final(next_run, cost if known else None, at, in_line)
 
 
 HAND_OVER = f"""

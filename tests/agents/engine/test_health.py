@@ -62,6 +62,12 @@ def live_run(thread: Thread, **fields: Any) -> AgentRun:
     return run
 
 
+def watched(**span: float) -> None:
+    """The monitor has been there for so long."""
+    minutes = range(int(timedelta(**span).total_seconds()) // 60, -1, -5)
+    HealthReport.objects.bulk_create(HealthReport(name="stuck_runs", at=ago(minutes=each)) for each in minutes)
+
+
 def work(rung: list[UUID]) -> None:
     while rung:
         jobs.run(str(rung.pop(0)))
@@ -115,6 +121,11 @@ def test_a_goal_at_work_without_a_sign_for_hours_waits_for_its_user(
     rung.clear()
     assert found("stale_goals") == 0
     AgentRun.objects.update(created_at=ago(hours=7))
+    assert found("stale_goals") == 0, "nobody watched: the machine may have been off"
+    watched(hours=7)
+    HealthReport.objects.filter(at__range=(ago(hours=3), ago(hours=2))).delete()
+    assert found("stale_goals") == 0, "there was a break"
+    watched(hours=7)
     monitor.examine(fix=True)
     goal = Goal.objects.get()
     assert goal.status == GoalStatus.WAITING
@@ -167,6 +178,7 @@ def test_a_task_nobody_works_on_is_completed_and_reported(goal: Goal, rung: list
     task = AgentTaskFactory.create(parent=goal.thread, title="Look up shoes")
     AgentTask.objects.update(created_at=ago(hours=3))
     run = live_run(task.thread, status=RunStatus.QUEUED, created_at=ago(hours=1))
+    watched(hours=3)
     assert found("stale_tasks") == 0
     AgentRun.objects.update(created_at=ago(hours=3))
     health("--fix")
