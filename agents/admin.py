@@ -15,8 +15,9 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from agents import services, tokens
+from agents.health_admin import HealthReportAdmin
 from agents.model_call_admin import ModelCallAdmin
-from agents.models import AgentTask, DeviceToken, ModelCall, ModelConnection, UserAgent
+from agents.models import AgentTask, DeviceToken, HealthReport, ModelCall, ModelConnection, UserAgent
 from memory.admin_base import ReadOnlyAdmin, record
 from memory.models import AgentRun
 
@@ -24,6 +25,7 @@ admin.site.site_header = admin.site.site_title = "Waymark"
 # Staff sign in where everybody does: Django's own form for staff has no limit of tries.
 admin.site.login = secure_admin_login(admin.site.login)  # type: ignore[method-assign]
 admin.site.register(ModelCall, ModelCallAdmin)
+admin.site.register(HealthReport, HealthReportAdmin)
 admin.site.unregister(User)
 
 

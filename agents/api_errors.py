@@ -17,6 +17,10 @@ from memory.notes import NoteRefused
 logger = logging.getLogger(__name__)
 
 
+# What of a service's refusals is not the request's fault.
+STATUSES = {"too_many_queued": status.HTTP_429_TOO_MANY_REQUESTS}
+
+
 class TooLarge(exceptions.APIException):
     status_code = status.HTTP_413_REQUEST_ENTITY_TOO_LARGE
     default_code = "too_large"
@@ -31,7 +35,7 @@ def exception_handler(problem: Exception, context: dict[str, object]) -> Respons
         case exceptions.APIException():
             return _answer(problem.status_code, _code(problem), str(problem.detail), headers=_headers(problem))
         case Refused():
-            return _answer(400, problem.code, problem.message)
+            return _answer(STATUSES.get(problem.code, 400), problem.code, problem.message)
         case NoteRefused():
             return _answer(400, "invalid", str(problem))
         case Http404():

@@ -188,3 +188,27 @@ class DeviceToken(models.Model):
 
     def __str__(self) -> str:
         return self.name or str(self.id)
+
+
+class HealthReport(models.Model):
+    """What one check of `agents.engine.health` found at one time, and how much of it was put right."""
+
+    id = models.BigAutoField(primary_key=True)
+    at = models.DateTimeField()
+    name = models.CharField(max_length=40, help_text="A check of agents.engine.health")
+    found = models.PositiveIntegerField(default=0)
+    fixed = models.PositiveIntegerField(default=0)
+    by_hand = models.BooleanField(default=False)
+    examples = models.JSONField(default=list, blank=True, help_text="The first findings, a list of strings")
+    error = models.TextField(blank=True, default="", help_text="Why the check could not be made")
+
+    class Meta:
+        ordering = ["-at", "-id"]
+        indexes = [models.Index(fields=["-at"])]
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.found} found, {self.fixed} fixed"
+
+    @property
+    def is_well(self) -> bool:
+        return not self.error and self.found == self.fixed

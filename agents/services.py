@@ -61,12 +61,13 @@ def send_message(thread: Thread, content: str, client_message_id: UUID | None = 
         client_message_id: the same id gives the same message and run, however often it is sent.
 
     Raises:
-        Refused: the text is blank or too long.
+        Refused: the text is blank or too long, or too many of the user's runs are queued.
     """
     content = _checked(content)
     message_id, run_id = new_id(), new_id()
+    most = settings.WAYMARK_MAX_QUEUED_PER_USER
     try:
-        row = journal.accept(thread.pk, message_id, run_id, content, client_message_id)
+        row = journal.accept(thread.pk, message_id, run_id, content, client_message_id, most=most)
     except psycopg.errors.UniqueViolation:
         row = None
     if row is None:
@@ -196,9 +197,13 @@ def delegate(parent: Thread, title: str, instructions: str) -> AgentTask:
     """Send a sub-agent off; its report wakes the parent. Must be called inside the parent's transaction.
 
     Raises:
-        Refused: the user's last message has led to as many tasks as it may.
+        Refused: the user's last message has led to as many tasks as it may, or too many runs are queued.
     """
     _check_delegations(parent)
+    most = settings.WAYMARK_MAX_QUEUED_PER_USER
+    queued = AgentRun.objects.for_user(parent.user).filter(status=RunStatus.QUEUED)
+    if most and queued.count() >= most:
+        raise _queue_full()
     thread = open_thread(parent.user, AgentTask.kind())
     task = AgentTask.objects.create(
         user=parent.user, thread=thread, parent=parent, title=title, instructions=instructions
@@ -221,6 +226,11 @@ def _check_delegations(parent: Thread) -> None:
         raise Refused("too_many_tasks", f"At most {limit} tasks can follow from one message of the user.")
 
 
+def _queue_full() -> Refused:
+    most = settings.WAYMARK_MAX_QUEUED_PER_USER
+    return Refused("too_many_queued", f"{most} agents wait for their turn already. Try again when some are done.")
+
+
 def _checked(content: str) -> str:
     content = clean(content).strip()
     if not content:
@@ -233,6 +243,8 @@ def _checked(content: str) -> str:
 
 def _accepted_before(thread: Thread, client_message_id: UUID | None) -> Accepted:
     message = ThreadMessage.objects.filter(thread=thread, client_message_id=client_message_id).first()
+    if message is None and Thread.objects.filter(pk=thread.pk).exists():
+        raise _queue_full()
     if message is None:
         raise Refused("gone", "This conversation does not exist any more.")
     return Accepted(message, message.run_id, created=False)

@@ -220,6 +220,9 @@ WAYMARK_MAX_SAME_TOOL = env.int("WAYMARK_MAX_SAME_TOOL", default=5)
 WAYMARK_MAX_FAILURES = env.int("WAYMARK_MAX_FAILURES", default=5)
 WAYMARK_MAX_TASKS_PER_MESSAGE = env.int("WAYMARK_MAX_TASKS_PER_MESSAGE", default=10)
 WAYMARK_TASK_HISTORY_ENTRIES = env.int("WAYMARK_TASK_HISTORY_ENTRIES", default=20)
+# Runs of one user at work at once, and in the queue; 0 sets no limit.
+WAYMARK_MAX_RUNNING_PER_USER = env.int("WAYMARK_MAX_RUNNING_PER_USER", default=2)
+WAYMARK_MAX_QUEUED_PER_USER = env.int("WAYMARK_MAX_QUEUED_PER_USER", default=20)
 WAYMARK_MESSAGE_LENGTH = env.int("WAYMARK_MESSAGE_LENGTH", default=100_000)
 WAYMARK_OBSERVATION_LENGTH = env.int("WAYMARK_OBSERVATION_LENGTH", default=20_000)
 
@@ -253,6 +256,16 @@ WAYMARK_SWEEP_SECONDS = env.float("WAYMARK_SWEEP_SECONDS", default=5)
 WAYMARK_TICK_SECONDS = env.float("WAYMARK_TICK_SECONDS", default=60)
 WAYMARK_DRAIN_SECONDS = env.float("WAYMARK_DRAIN_SECONDS", default=30)
 WAYMARK_HOT_POOL = env.int("WAYMARK_HOT_POOL", default=16)
+
+# The health monitor (mission B6): how often it looks, and what is too long.
+WAYMARK_HEALTH_MINUTES = env.float("WAYMARK_HEALTH_MINUTES", default=5)
+WAYMARK_HEALTH_BATCH = env.int("WAYMARK_HEALTH_BATCH", default=200)
+WAYMARK_HEALTH_KEPT_DAYS = env.float("WAYMARK_HEALTH_KEPT_DAYS", default=7)
+WAYMARK_STUCK_MINUTES = env.float("WAYMARK_STUCK_MINUTES", default=30)
+WAYMARK_STALE_GOAL_HOURS = env.float("WAYMARK_STALE_GOAL_HOURS", default=3 if DEBUG else 6)
+WAYMARK_STALE_TASK_HOURS = env.float("WAYMARK_STALE_TASK_HOURS", default=1 if DEBUG else 2)
+WAYMARK_TASK_PAUSE_HOURS = env.float("WAYMARK_TASK_PAUSE_HOURS", default=24)
+WAYMARK_TASK_KEPT_DAYS = env.float("WAYMARK_TASK_KEPT_DAYS", default=15)
 
 # The model used by those who have set up none: a server named in the environment, else the demo.
 OPENAI_BASE_URL = env.str("OPENAI_BASE_URL", default="")

@@ -101,6 +101,9 @@ class AgentRun(models.Model):
     thread = models.ForeignKey(Thread, models.CASCADE, related_name="runs", db_index=False)
     status = models.CharField(max_length=20, choices=RunStatus, default=RunStatus.QUEUED)
     trigger = models.CharField(max_length=20, choices=Trigger, default=Trigger.MESSAGE)
+    context_type = models.CharField(
+        max_length=40, blank=True, default="", db_default="", help_text="Mode of the prompt, such as agent_check_in"
+    )
     reason = models.CharField(max_length=40, blank=True, default="", db_default="", help_text="Why it ended")
     error = models.TextField(blank=True, default="", db_default="")
     step = models.PositiveIntegerField(default=0, db_default=0)

@@ -16,7 +16,7 @@ from factory.declarations import LazyAttribute, LazyFunction, SelfAttribute, Seq
 from factory.django import DjangoModelFactory
 
 from agents import services, tokens
-from agents.models import AgentTask, CallStatus, DeviceToken, ModelCall, ModelConnection, UserAgent
+from agents.models import AgentTask, CallStatus, DeviceToken, HealthReport, ModelCall, ModelConnection, UserAgent
 from goals.models import Goal
 from goals.services import create_goal
 from memory.ids import new_id
@@ -231,6 +231,15 @@ class UserAgentFactory(Made[UserAgent]):
     @classmethod
     def _create(cls, model_class: type[UserAgent], *args: Any, **kwargs: Any) -> UserAgent:
         return services.assistant_of(kwargs["user"])
+
+
+class HealthReportFactory(Made[HealthReport]):
+    class Meta:
+        model = HealthReport
+
+    at = LazyFunction(timezone.now)
+    name = "stuck_runs"
+    examples = LazyFunction(lambda: ["run 1"])
 
 
 class ModelConnectionFactory(Made[ModelConnection]):

@@ -10,6 +10,7 @@ from django.contrib.sessions.models import Session
 from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
 
+from agents.engine import health
 from agents.engine.archiving import ring_for_due
 
 log = structlog.get_logger(__name__)
@@ -34,6 +35,7 @@ def tick() -> None:
             if row and row[0]:
                 Session.objects.filter(expire_date__lt=timezone.now()).delete()
                 ring_for_due()
+        health.run_if_due()
     except DatabaseError as error:
         log.warning("tick failed", error=str(error))
     except Exception:

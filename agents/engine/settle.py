@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 from uuid import UUID
 
+from django.conf import settings
 from django.db import transaction
 
 from agents.engine import bell, journal
@@ -12,6 +13,7 @@ from agents.engine.assemble import Summons
 from agents.engine.cells import text_cell, thinking_cells, wait_cell
 from agents.engine.journal import Cell, Final, Lease, NextCall, Settled
 from agents.engine.limits import LimitReached
+from agents.engine.reports import NO_REPORT, report
 from agents.engine.retries import Later, long_pause
 from agents.engine.thinking import NOTHING_CALLED, CallFailed
 from agents.live.announce import announce_status, cell_posted, status_changed
@@ -20,10 +22,9 @@ from agents.live.stream import publish
 from agents.models import CallStatus
 from agents.providers.base import Finish, ProviderError, Reply, Usage
 from memory.context import Context
-from memory.ids import new_id
 from memory.messages import Message, assistant
 from memory.metadata import MessageMetadata
-from memory.models import RunStatus, Source, Thread, Trigger
+from memory.models import RunStatus, Source, Thread
 from memory.pool import orm, orm_connection
 from tools.attempts import Result
 from tools.models import ActionStatus
@@ -143,6 +144,7 @@ class Settler:
         else:
             final = self._commit_with_report(ending, parent)
         self._announce(ending, final)
+        call_next(final)
         if final.next_run is not None:
             announce_status(self.summons.thread, final.next_run, RunStatus.QUEUED)
             bell.ring(final.next_run)
@@ -172,25 +174,11 @@ class Settler:
     def _commit_with_report(self, ending: Ending, parent: Thread) -> Final:
         """The report is part of the end: a crash loses both or neither."""
         agentable = self.summons.agentable
-        report = ending.report.strip() or "The task ended without a report."
-        metadata = MessageMetadata(task=agentable.pk, task_title=agentable.name())
-        run_id = new_id()
+        words = ending.report.strip() or NO_REPORT
         with orm(), transaction.atomic():
             final = self._commit(ending, inside=True)
-            agentable.settled(ending.status, report, ending.again_after)
-            accepted = journal.accept(
-                parent.pk,
-                new_id(),
-                run_id,
-                report,
-                source=Source.AGENT,
-                trigger=Trigger.REPORT,
-                metadata=metadata.model_dump(mode="json", exclude_defaults=True),
-                on=orm_connection(),
-            )
-        if accepted is not None and (accepted.fresh or accepted.woken):
-            announce_status(parent, accepted.run_id, RunStatus.QUEUED)
-            bell.ring(accepted.run_id)
+            agentable.settled(ending.status, words, ending.again_after)
+            report(agentable, parent, words)
         return final
 
     def _announce(self, ending: Ending, final: Final) -> None:
@@ -205,6 +193,12 @@ def _last_word(run_id: UUID, cell: Cell) -> Event:
     return Failed(run=run_id, message=cell.id, text=cell.content, retryable=bool(cell.metadata.get("retryable")))
 
 
+def call_next(final: Final) -> None:
+    """A run has ended, so another of its user may have been refused for it; harmless when it was not."""
+    if final.in_line is not None and settings.WAYMARK_MAX_RUNNING_PER_USER:
+        bell.ring(final.in_line)
+
+
 def give_up(run_id: UUID) -> None:
     """End a run for which nothing can be assembled (a key that is gone, a broken setting) where its user sees it."""
     lease = journal.claim(run_id, NextCall("", ""), Context("", None))
@@ -214,6 +208,7 @@ def give_up(run_id: UUID) -> None:
     final = journal.final(
         lease, ending.status, NOTHING_CALLED, reason=ending.reason, error=ending.error, cells=ending.cells
     )
+    call_next(final)
     with orm():
         thread = Thread.objects.get(pk=lease.thread_id)
     end = status_changed(run_id, ending.status, 0, final.cost)

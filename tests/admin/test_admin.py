@@ -16,7 +16,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
-from agents.models import AgentTask, DeviceToken, ModelCall, ModelConnection, UserAgent
+from agents.models import AgentTask, DeviceToken, HealthReport, ModelCall, ModelConnection, UserAgent
 from goals.models import Goal
 from memory.admin_base import ReadOnlyAdmin
 from memory.models import AgentHistory, AgentRun, Note, RunStatus, Thread
@@ -28,6 +28,7 @@ from tests.factories import (
     AgentTaskFactory,
     DeviceTokenFactory,
     GoalFactory,
+    HealthReportFactory,
     HistoryEntryFactory,
     ModelCallFactory,
     ModelConnectionFactory,
@@ -48,6 +49,7 @@ MAKERS: dict[type[Model], Callable[[], Any]] = {
     AgentTask: AgentTaskFactory,
     DeviceToken: DeviceTokenFactory,
     Goal: GoalFactory,
+    HealthReport: HealthReportFactory,
     ModelCall: ModelCallFactory,
     ModelConnection: ModelConnectionFactory,
     Note: NoteFactory,
@@ -296,6 +298,44 @@ def test_the_index_shows_how_the_parts_are(desk: Client, monkeypatch: pytest.Mon
     assert "none seen in the last minute" in page
     assert "1 waiting, the oldest for 99 s" in page
     assert page.count('data-well="no"') == 2
+
+
+def test_health_shows_the_last_report_of_each_check(desk: Client) -> None:
+    now = timezone.now()
+    HealthReportFactory(name="stuck_runs", found=3, examples=["run of yesterday"], at=now - timedelta(days=1))
+    HealthReportFactory(name="stuck_runs", found=2, fixed=2, examples=["run of today"], at=now)
+    HealthReportFactory(name="unanswered", error="OperationalError: no", examples=[], at=now)
+    page = desk.get(page_of(HealthReport, "changelist")).content.decode()
+    assert "run of today" in page
+    assert "run of yesterday" not in page
+    assert "OperationalError: no" in page
+
+
+@pytest.mark.django_db(transaction=True)
+def test_staff_look_for_trouble_now_and_put_it_right(desk: Client) -> None:
+    run = AgentRunFactory.create(status=RunStatus.RETRY_WAIT)
+    Thread.objects.filter(pk=run.thread_id).update(live_run=run.pk)
+    path = reverse("admin:agents_healthreport_run")
+    assert desk.get(path).status_code == 405
+    desk.post(path)
+    report = HealthReport.objects.get(name="stuck_runs")
+    assert (report.found, report.fixed, report.by_hand, report.examples) == (1, 0, True, [f"run {run.pk} (retry_wait)"])
+    assert "1 found, 0 put right" in desk.get(page_of(HealthReport, "changelist")).content.decode()
+    desk.post(path, {"fix": "1"})
+    assert HealthReport.objects.filter(name="stuck_runs", found=1, fixed=1).exists()
+    run.refresh_from_db()
+    assert run.due_at
+    assert {entry.change_message for entry in LogEntry.objects.all()} == {"Looked", "Repaired"}
+
+
+def test_only_who_may_change_runs_the_checks() -> None:
+    viewer = UserFactory.create(is_staff=True)
+    viewer.user_permissions.add(*Permission.objects.filter(codename__startswith="view_"))
+    client = Client()
+    client.force_login(viewer)
+    assert "Look now" not in client.get(page_of(HealthReport, "changelist")).content.decode()
+    assert client.post(reverse("admin:agents_healthreport_run"), {"fix": "1"}).status_code == 403
+    assert not HealthReport.objects.exists()
 
 
 def test_the_pages_of_rq_open_for_staff_alone(desk: Client, client: Client) -> None:

@@ -60,7 +60,7 @@ def test_many_runs_share_one_worker_at_the_same_time(goal: Goal, llm: LLMServer)
     hold = threading.Event()
     goals: list[Goal] = [GoalFactory(user=goal.user) for _ in range(8)]
     llm.script([Reply(text="Together at last", hold=hold)] * 8)
-    with worker():
+    with worker(WAYMARK_MAX_RUNNING_PER_USER="8"):
         for each in goals:
             services.send_message(each.thread, "Hi")
         wait_until(lambda: len(llm.requests) == 8)

@@ -10,6 +10,7 @@ from agents.engine.journal.approvals import decision, start, wait_for_approval
 from agents.engine.journal.claim import claim, take_messages
 from agents.engine.journal.end import final, hand_over, retry_later, retry_now, stop
 from agents.engine.journal.keep import lost_runs, renew
+from agents.engine.journal.repair import abandon, release, stale_runs, stuck_runs
 from agents.engine.journal.rows import (
     AcceptedRow,
     ActionOutcome,
@@ -39,6 +40,7 @@ __all__ = [
     "Pulse",
     "Settled",
     "Stand",
+    "abandon",
     "accept",
     "call_again",
     "claim",
@@ -49,12 +51,15 @@ __all__ = [
     "outcome",
     "outcome_landed",
     "quarantine",
+    "release",
     "renew",
     "reply",
     "retry_later",
     "retry_now",
+    "stale_runs",
     "start",
     "stop",
+    "stuck_runs",
     "take_messages",
     "wait_for_approval",
     "wake",

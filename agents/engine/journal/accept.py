@@ -7,16 +7,18 @@ from uuid import UUID
 from psycopg import Connection
 
 from agents.engine.crashpoints import crashpoint
-from agents.engine.journal.fragments import as_json, execute
+from agents.engine.journal.fragments import QUEUED_OF_USER, as_json, execute
 from agents.engine.journal.rows import NOTHING, AcceptedRow
 from memory import pool
 from memory.models import Source, Trigger
 
-ACCEPT = """
+ACCEPT = f"""
 WITH t AS (
   UPDATE memory_thread SET live_run = coalesce(live_run, %(run)s), pending = pending + 1, active_at = clock_timestamp()
   WHERE id = %(thread)s AND NOT EXISTS (
     SELECT FROM memory_threadmessage WHERE thread_id = %(thread)s AND client_message_id = %(client)s::uuid)
+  AND (live_run IS NOT NULL OR %(most)s = 0
+    OR (SELECT count(*) FROM {QUEUED_OF_USER.format(user="memory_thread.user_id")}) < %(most)s)
   RETURNING live_run),
 r AS (
   INSERT INTO memory_agentrun (id, thread_id, status, trigger)
@@ -43,12 +45,14 @@ def accept(
     source: str = Source.USER,
     trigger: str = Trigger.MESSAGE,
     metadata: Mapping[str, object] = NOTHING,
+    most: int = 0,
     on: Connection[Any] | None = None,
 ) -> AcceptedRow | None:
     """D0: the message, and a queued run when none is live; one that waits for approvals goes on. None: this client id
-    was accepted before, or the thread is gone.
+    was accepted before, or the thread is gone, or the user has `most` runs in the queue and this would be one more.
 
     Args:
+        most: how many of the user's runs may be queued; 0 sets no limit.
         on: the connection of an open transaction that the message belongs to; None commits by itself.
 
     Raises:
@@ -66,6 +70,7 @@ def accept(
             "source": source,
             "trigger": trigger,
             "metadata": as_json(metadata),
+            "most": most,
         },
         on,
     )

@@ -46,6 +46,8 @@ CLAIM = f"""
 WITH l AS (
   SELECT t.id, t.user_id FROM memory_thread t JOIN memory_agentrun r ON r.thread_id = t.id
   WHERE r.id = %(run)s FOR NO KEY UPDATE OF t),
+f AS MATERIALIZED (
+  SELECT %(most)s = 0 OR memory_has_slot(l.user_id, %(run)s, %(most)s) AS free FROM l),
 r AS (
   UPDATE memory_agentrun AS run SET
     status = CASE run.status WHEN 'cancelling' THEN 'cancelling' ELSE 'running' END,
@@ -53,8 +55,8 @@ r AS (
     started_at = coalesce(run.started_at, clock_timestamp()), due_at = NULL,
     recoveries = run.recoveries + (run.lease_token IS NOT NULL)::int,
     cost_known = run.cost_known AND run.lease_token IS NULL
-  FROM l
-  WHERE run.id = %(run)s AND (
+  FROM l, f
+  WHERE run.id = %(run)s AND (f.free OR run.status = 'cancelling') AND (
     run.status = 'queued' OR run.status = 'retry_wait' AND run.due_at <= clock_timestamp()
     OR run.status IN ('running', 'cancelling') AND run.lease_until < clock_timestamp())
   RETURNING run.id, run.thread_id, run.fence, run.step, run.status, run.recoveries, run.retries, run.guard, EXISTS (
@@ -73,7 +75,8 @@ SELECT r.thread_id, l.user_id, r.step, r.fence, r.status = 'cancelling', r.recov
 
 def claim(run_id: UUID, call: NextCall, context: Context) -> Lease | None:
     """D1 + D2: take the run, the messages that wait for it (the first preceded by the context), and start its next
-    model call. None: somebody else has it, or it is over.
+    model call. None: somebody else has it, it is over, or its user has as many runs at work as may be (it then stays
+    queued; the end of one of those rings for it). A run that only is to be stopped needs no slot.
 
     A run whose step is open (`Lease.open_step`: its worker died among the calls, or they waited for approval) takes
     no messages and starts no model call yet: the calls come first (`engine.recovery`). A model call that was open is
@@ -86,6 +89,7 @@ def claim(run_id: UUID, call: NextCall, context: Context) -> Lease | None:
         {
             "run": run_id,
             "token": token,
+            "most": settings.WAYMARK_MAX_RUNNING_PER_USER,
             "lease": settings.WAYMARK_LEASE_SECONDS,
             "call": call_id,
             "provider": call.provider,

@@ -12,6 +12,7 @@ from agents.engine.journal.fragments import (
     CELLS_ANEW,
     FENCE,
     HISTORY,
+    NEXT_IN_LINE,
     SETTLE_CALL,
     TOTALS,
     as_json,
@@ -50,7 +51,7 @@ p AS (
   FROM r, agent_actions a
   WHERE tools_approval.thread_id = r.thread_id AND tools_approval.state = 'requested'
     AND a.id = tools_approval.action_id AND a.run_id = r.id AND (a.status <> 'proposed' OR %(status)s = 'cancelled'))
-SELECT t.live_run, r.cost, r.cost_known, (SELECT min(created_at) FROM m) FROM r, t
+SELECT t.live_run, r.cost, r.cost_known, (SELECT min(created_at) FROM m), {NEXT_IN_LINE} FROM r, t
 """
 
 
@@ -78,6 +79,7 @@ def final(
         | settle_parameters(lease, settled)
         | {
             "thread": lease.thread_id,
+            "user": lease.user_id,
             "iterations": lease.iterations,
             "status": status,
             "reason": reason,
@@ -91,8 +93,8 @@ def final(
     crashpoint("D8.after")
     if not rows:
         raise LeaseLost
-    next_run, cost, known, at = rows[0]
-    return Final(next_run, cost if known else None, at)
+    next_run, cost, known, at, in_line = rows[0]
+    return Final(next_run, cost if known else None, at, in_line)
 
 
 WAITING = """jsonb_build_object('next_at', r.due_at)"""

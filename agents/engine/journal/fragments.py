@@ -56,6 +56,14 @@ cost = run.cost + coalesce(%(cost)s::numeric, 0), cost_known = run.cost_known AN
 PULSE = "r.status = 'cancelling', (SELECT pending > 0 FROM memory_thread WHERE id = r.thread_id)"
 
 
+# Found by the user's threads, of which there are few; a run that waits is the live run of its thread.
+QUEUED_OF_USER = """
+memory_thread y JOIN memory_agentrun x ON x.id = y.live_run
+WHERE y.user_id = {user} AND y.live_run IS NOT NULL AND x.status = 'queued'"""
+
+NEXT_IN_LINE = f"(SELECT x.id FROM {QUEUED_OF_USER.format(user='%(user)s')} ORDER BY x.created_at LIMIT 1)"
+
+
 def fence_of(lease: Lease) -> dict[str, object]:
     return {"run": lease.run_id, "token": lease.token}
 

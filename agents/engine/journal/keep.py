@@ -43,21 +43,34 @@ def renew(leases: Sequence[Lease]) -> dict[UUID, Renewal]:
 
 
 # Whoever finds a lost run puts its next search off, so that a backlog is not rung for by every worker all the time. One
-# whose wait is over is queued from then on.
+# whose wait is over is queued from then on. A queued run whose user has as many at work as may be is not lost: the end
+# of one of those rings for it.
 LOST = """
+WITH busy AS (
+  SELECT t.user_id, count(*) AS runs FROM memory_agentrun r JOIN memory_thread t ON t.id = r.thread_id
+  WHERE r.status IN ('running', 'cancelling') AND r.lease_token IS NOT NULL AND r.lease_until > clock_timestamp()
+  GROUP BY t.user_id)
 UPDATE memory_agentrun AS run
 SET due_at = clock_timestamp() + %(grace)s * interval '1 second',
   status = CASE run.status WHEN 'retry_wait' THEN 'queued' ELSE run.status END
 FROM (
-  SELECT id FROM memory_agentrun
-  WHERE (status = 'queued' AND created_at < clock_timestamp() - %(grace)s * interval '1 second'
-      OR status = 'retry_wait' OR status IN ('running', 'cancelling') AND lease_until < clock_timestamp())
-    AND coalesce(due_at, '-infinity') <= clock_timestamp()
-  ORDER BY created_at LIMIT 200 FOR NO KEY UPDATE SKIP LOCKED) AS found
-WHERE run.id = found.id RETURNING run.id
+  SELECT x.id, coalesce(busy.runs, 0) AS runs FROM memory_agentrun x JOIN memory_thread t ON t.id = x.thread_id
+  LEFT JOIN busy ON busy.user_id = t.user_id
+  WHERE (x.status = 'queued' AND x.created_at < clock_timestamp() - %(grace)s * interval '1 second'
+      OR x.status = 'retry_wait' OR x.status IN ('running', 'cancelling') AND x.lease_until < clock_timestamp())
+    AND coalesce(x.due_at, '-infinity') <= clock_timestamp()
+    AND (%(most)s = 0 OR x.status = 'cancelling' OR coalesce(busy.runs, 0) < %(most)s)
+  ORDER BY coalesce(busy.runs, 0), x.created_at LIMIT 200 FOR NO KEY UPDATE OF x SKIP LOCKED) AS found
+WHERE run.id = found.id RETURNING run.id, found.runs, run.created_at
 """
 
 
 def lost_runs(grace: float) -> list[UUID]:
-    """Runs that nobody works on although they are due; the doorbell's `grace` is in seconds."""
-    return [row[0] for row in pool.execute(LOST, {"grace": grace})]
+    """Runs that nobody works on although they are due, of the users with the fewest runs at work first.
+
+    Args:
+        grace: how long the doorbell may take, in seconds.
+    """
+    parameters = {"grace": grace, "most": settings.WAYMARK_MAX_RUNNING_PER_USER}
+    lost = pool.execute(LOST, parameters)  # an UPDATE returns its rows in any order
+    return [run_id for run_id, _, _ in sorted(lost, key=lambda row: row[1:])]

@@ -141,8 +141,10 @@ class AcceptedRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Final:
-    """What a run ended as. `next_run` waits for the messages that came too late for this one."""
+    """What a run ended as. `next_run` waits for the messages that came too late for this one; `in_line` is the user's
+    oldest other run that waits, for which there may be a slot now."""
 
     next_run: UUID | None
     cost: Decimal | None
     at: datetime | None
+    in_line: UUID | None

@@ -205,7 +205,7 @@ def test_the_model_is_told_at_its_next_turn_why_it_was_cut(
 
 def test_the_model_is_told_that_the_user_has_stopped_it(goal: Goal, rung: list[UUID], say: Say, llm: LLMServer) -> None:
     accepted = services.send_message(goal.thread, "Write a novel")
-    services.stop_run(AgentRun.objects.get(pk=accepted.run_id))
+    services.stop_run(AgentRun.objects.get(pk=accepted.run_id or ""))
     jobs.run(str(rung.pop()))
     rung.clear()
     llm.script([Reply(text="Right.")])

@@ -99,7 +99,7 @@ def test_an_answer_that_is_not_whole_is_an_error(client: httpx2.Client, answer: 
         CHUNKED + b"4\r\ndone\r\n0\r\n\r\n",
         CHUNKED + b"2;a=b\r\ndo\r\n0002 \r\nne\r\n000;c\r\nX-Sum: 1\r\nY: 2\r\n\r\n",
         b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n" + WHOLE,
-        OK + b"content-encoding: gzip\r\n\r\n" + gzip.compress(b"done"),
+        OK + b"content-encoding: gzip\r\n\r\n" + gzip.compress(b"done", mtime=0),
         b"HTTP/1.0 200 OK\r\n\r\ndone",
     ],
 )

@@ -3,7 +3,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("memory", "0006_decisions"),
+        ("memory", "0004_decisions"),
     ]
 
     operations = [
