@@ -71,7 +71,8 @@ class Api:
 
     @contextlib.asynccontextmanager
     async def caller(self) -> AsyncIterator[Caller]:
-        """Lend a connection, which is kept for the next."""
+        """Lend a connection, which is kept for the next unless the server has closed it meanwhile."""
+        self._idle = [caller for caller in self._idle if not caller.transport.is_closing()]
         if self._idle:
             caller = self._idle.pop()
         else:

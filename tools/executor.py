@@ -73,7 +73,7 @@ class Executor:
             yield self._local(first)
         else:
             calls = [(partial(self._guarded, each), each.tool.timeout_seconds) for each in batch if each.tool]
-            for place, result in at_once(calls, self.cancel):
+            for place, result in at_once(calls, self.cancel, self.recorder.may_start):
                 yield result or self._left_behind(batch[place])
 
     def _local(self, attempt: Attempt) -> Result:

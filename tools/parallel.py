@@ -17,7 +17,7 @@ import structlog
 from django.conf import settings
 
 from memory.pool import orm
-from tools.cancel import CancelToken
+from tools.cancel import Cancelled, CancelToken
 
 log = structlog.get_logger(__name__)
 
@@ -48,20 +48,21 @@ class Flight[R]:
 
 
 def at_once[R](
-    calls: Sequence[tuple[Callable[[CancelToken], R], float]], stopped: CancelToken
+    calls: Sequence[tuple[Callable[[CancelToken], R], float]], stopped: CancelToken, may_start: Callable[[], None]
 ) -> Iterator[tuple[int, R | None]]:
     """Run calls at the same time, at most WAYMARK_PARALLEL_TOOLS of them.
 
     Args:
         calls: what to run and the seconds it may take.
         stopped: ends all of them; those that have not ended soon after are left behind, the rest is not begun.
+        may_start: asked before each begins (invariant I5); raises when no call may begin any more.
 
     Yields:
         The index and the result of each call as it ends; None for one that was left behind. Calls that were not begun
         do not occur.
 
     Raises:
-        Whatever a call raises.
+        Whatever a call raises, or `may_start` other than Cancelled.
     """
     waiting = deque(Flight[R](place, seconds) for place, (_, seconds) in enumerate(calls))
     under_way: dict[Future[R], Flight[R]] = {}
@@ -69,6 +70,10 @@ def at_once[R](
     with stopped.on_cancel(lambda: bell.set_result(None)):
         while (waiting or under_way) and not bell.done():
             while waiting and len(under_way) < settings.WAYMARK_PARALLEL_TOOLS:
+                try:
+                    may_start()
+                except Cancelled:  # the bell has rung, or is about to
+                    break
                 flight = waiting.popleft()
                 under_way[flight.result] = flight
                 flight.start(calls[flight.place][0], stopped)

@@ -24,7 +24,7 @@ def look_up(attempt: Attempt, context: Contexts, stopped: CancelToken) -> Result
     """
     assert attempt.tool is not None
     calls = [(partial(_asked, attempt, context), attempt.tool.timeout_seconds)]
-    answer = next((answer for _, answer in at_once(calls, stopped)), None)
+    answer = next((answer for _, answer in at_once(calls, stopped, stopped.check)), None)
     return answer[0] if answer else attempt.unknown("it could not be looked up in time")
 
 

@@ -4,7 +4,7 @@ import contextlib
 import math
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -94,13 +94,8 @@ class Leases:
             held.cancel.cancel("stopped")
 
     def renew(self) -> None:
-        """Renew every lease; runs whose lease is gone or about to run out are cancelled and marked as lost."""
-        with self.lock:
-            all_held = list(self.held.values())
-        for held in all_held:
-            if held.busy_until <= time.monotonic():
-                held.lose("it hangs")
-        all_held = [held for held in all_held if not held.lost]
+        """Renew every lease; runs whose lease is gone are cancelled and marked as lost."""
+        all_held = [held for held in self._all() if not held.lost]
         if not all_held:
             return
         asked_at = time.monotonic()
@@ -118,13 +113,20 @@ class Leases:
                     held.until = _deadline(asked_at)
                 if renewal.cancelling:
                     held.cancel.cancel("stopped")
-        _fence_off(all_held)
 
+    def fence_off(self) -> None:
+        """Stop the runs that hang, and those whose lease is about to run out, by this process's own clock (invariant
+        I5). It never waits: the database may be the very thing that does not answer."""
+        now = time.monotonic()
+        for held in self._all():
+            if held.busy_until <= now:
+                held.lose("it hangs")
+            elif held.until <= now:
+                held.lose("its time is over")
 
-def _fence_off(all_held: Iterable[Held]) -> None:
-    for held in all_held:
-        if held.until <= time.monotonic():
-            held.lose("its time is over")
+    def _all(self) -> list[Held]:
+        with self.lock:
+            return list(self.held.values())
 
 
 def _deadline(since: float) -> float:

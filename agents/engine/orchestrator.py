@@ -1,4 +1,4 @@
-"""What makes one agent run: claim → recover → assemble → drive the loop → settle.
+"""What makes one agent run: assemble → claim → recover → drive the loop → settle.
 
 Everything with a database, queue or socket is here and in the helpers; the algorithm is `CoreLoop`.
 """
@@ -126,6 +126,7 @@ class Orchestrator:
         try:
             thread, is_open = self.summons.thread, self.held.lease.open_step
             with transcript.opened(thread.pk, thread.from_seq, recorded, open_reply=is_open) as history:
+                thinker.memo = history.memo
                 for event in self._loop(steps, history).run():
                     self._handle(event, steps)
             return Ending.done(steps.last_reply, thinker.settled)

@@ -51,6 +51,7 @@ class Thinker:
     on_failure: told of each failed try that will be repeated, after which the text so far is void.
     on_remedy: told of what had to be left out of the history before the server took it.
     waited: how often the run has let go of its lease to wait before this call (tier 2 of the retries).
+    memo: what adapters have made of the history in earlier runs.
     settled: what the call that is open came to; `NOTHING_CALLED` when its row is started but nothing was sent yet.
     """
 
@@ -63,6 +64,7 @@ class Thinker:
     provider: Provider
     policy: RetryPolicy
     waited: int = 0
+    memo: dict[str, object] = field(default_factory=dict)
     settled: Settled = NOTHING_CALLED
     view: View = field(default_factory=View)
     grammar: Grammar = field(default_factory=Grammar)
@@ -117,7 +119,7 @@ class Thinker:
     def _once(self, messages: Sequence[Message], started: float) -> Generator[TextDelta | ThinkingDelta, None, Reply]:
         sent = self.view.of(messages)
         self.grammar.check(sent)
-        request = ModelRequest(self.choice.model, self.system, sent, self.tools)
+        request = ModelRequest(self.choice.model, self.system, sent, self.tools, memo=self.memo)
         self.settled = self._settle(CallStatus.CANCELLED, Usage(), started)
         for chunk in self.provider.stream(request, self.cancel):
             if isinstance(chunk, Reply):

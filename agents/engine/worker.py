@@ -62,6 +62,7 @@ class ThreadWorker(BaseWorker):
         self._sign_on()
         control.listen()
         threading.Thread(target=self._renew, daemon=True, name="leases").start()
+        threading.Thread(target=self._watch, daemon=True, name="fence").start()
         threading.Thread(target=self._keep_house, daemon=True, name="house").start()
         threading.Thread(target=clock.run, args=(self.stopped,), daemon=True, name="clock").start()
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -140,6 +141,11 @@ class ThreadWorker(BaseWorker):
                 leases.renew()
             except Exception:
                 log.exception("renewal failed")
+
+    def _watch(self) -> None:
+        """Look at this process's own clock, whatever the renewal waits for."""
+        while not self.stopped.wait(min(1.0, settings.WAYMARK_LEASE_SECONDS / 20)):
+            leases.fence_off()
 
     def _keep_house(self) -> None:
         """Say that this worker lives, and sweep."""

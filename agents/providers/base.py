@@ -19,6 +19,8 @@ class ModelRequest:
     """One call. `system` and `tools` are byte-stable within a session, so that the vendor's prompt cache hits.
 
     max_output_tokens: None leaves the limit to the vendor.
+    memo: where an adapter may keep what it made of the messages, for the next run of the conversation. No two requests
+        with the same memo are served at the same time.
     """
 
     model: str
@@ -26,6 +28,7 @@ class ModelRequest:
     messages: Sequence[Message]
     tools: Sequence[ToolSpec] = ()
     max_output_tokens: int | None = None
+    memo: dict[str, object] | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,8 +43,9 @@ def postgres_black_hole(site: Site, rounds: int, dice: Random, mutant: str = "")
     for _ in range(rounds):
         seen = len(site.sink.happened)
         with site.worker(fragile=True, mutant=mutant):
-            for goal in goals:
-                site.door.send(goal, "mail*60~0.1")
+            # One that commits between its effects, and one that has many to start without a word to PostgreSQL.
+            for goal, plan in zip(goals, ("mail*60~0.1", "peek*240~0.3"), strict=True):
+                site.door.send(goal, plan)
             wait_until(partial(site.sink.has_more_than, seen + 2), 30)
             site.to_postgres.mode = Mode.HOLE
             swallowed = time.time()

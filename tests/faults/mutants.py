@@ -31,7 +31,7 @@ def no_fence() -> None:
 @mutant
 def no_self_fence() -> None:
     """A worker believes in its lease until PostgreSQL says otherwise."""
-    leases._fence_off = lambda all_held: None
+    leases.Leases.fence_off = lambda self: None  # type: ignore[method-assign]
 
     def check(self: Held) -> None:
         if self.lost:
@@ -45,7 +45,5 @@ def no_self_fence() -> None:
 def no_start() -> None:
     """D5 is missing: calls run without a record that they have started."""
     sql = steps.REPLY
-    assert "risk text, reversal text, arguments jsonb))" in sql
-    steps.REPLY = sql.replace(
-        "risk text, reversal text, arguments jsonb))", "risk text, reversal text, arguments jsonb) WHERE false)"
-    )
+    assert "arguments jsonb, status text))" in sql
+    steps.REPLY = sql.replace("arguments jsonb, status text))", "arguments jsonb, status text) WHERE false)")

@@ -127,7 +127,7 @@ def test_f5_a_local_tool_that_hangs_loses_its_lease(goal: Goal, rung: list[UUID]
     def hang(request: object) -> Reply:
         (held,) = leases.held.values()
         with held.within(0):
-            leases.renew()
+            leases.fence_off()
         assert held.lost
         return Reply(calls=[NOTE])
 
