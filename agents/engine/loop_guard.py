@@ -50,7 +50,8 @@ WARNING: Final = (
 
 class Seen(BaseModel):
     """
-    call, kin: digests of the call, and of the question it asks. result: digest of the answer, blank until there is one.
+    call: digest of the call. kin: of the question that it asks, of the words that it says; blank for others.
+    result: digest of the answer, blank until there is one.
     reads, acts: whether it only reads; whether it is known to act. Neither: nobody knows.
     stale: the world has changed since.
     """
@@ -58,7 +59,7 @@ class Seen(BaseModel):
     tool: str
     position: int
     call: str
-    kin: str
+    kin: str = ""
     reads: bool = False
     acts: bool = False
     pollable: bool = False
@@ -198,15 +199,11 @@ class LoopGuard(BaseModel):
 
 def _seen(position: int, call: ToolUse, tool: Tool[Any] | None) -> Seen:
     exact = json.dumps(call.arguments, sort_keys=True, ensure_ascii=False)
-    seen = Seen(
-        tool=call.name,
-        position=position,
-        call=_digest(call.name, exact),
-        kin=_digest(call.name, *_gist(call.arguments)),
-    )
+    seen = Seen(tool=call.name, position=position, call=_digest(call.name, exact))
     if tool is not None:
         seen.reads, seen.acts = tool.effect is Effect.PURE, tool.effect in ACTS
         seen.pollable, seen.speaks = tool.pollable, tool.speaks
+        seen.kin = _digest(call.name, *_gist(call.arguments)) if seen.reads or seen.speaks else ""
     return seen
 
 
