@@ -7,9 +7,11 @@ from django.db import models
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from agents.agentable import Agentable, Limits
+from agents.agentable import Agentable, Limits, agentable_of
 from memory.ids import new_id
-from memory.models import AgentRun, OwnedQuerySet, RunStatus, Thread
+from memory.models import AgentRun, Author, Note, OwnedQuerySet, RunStatus, Thread
+from memory.notes import create_note
+from memory.text import clip
 from tools.base import Audience
 
 
@@ -84,6 +86,14 @@ class AgentTask(Agentable):
     result = models.TextField(blank=True, default="")
     paused_at = models.DateTimeField(null=True)
     resume_at = models.DateTimeField(null=True)
+    overdue_at = models.DateTimeField(null=True, help_text="When its parent was told that it takes long")
+    sent_by = models.ForeignKey(
+        AgentRun, models.SET_NULL, null=True, related_name="+", help_text="The run that sent it off"
+    )
+    origin_type = models.CharField(
+        max_length=40, blank=True, default="", help_text="Context type of that run: where it comes from, not a mode"
+    )
+    report_as_note = models.BooleanField(default=False)
 
     prompt = "task"
     audience = Audience.TASK
@@ -100,18 +110,32 @@ class AgentTask(Agentable):
     def briefing(self) -> dict[str, object]:
         return {"title": self.title}
 
+    def disabled_tools(self) -> frozenset[str]:
+        """What is switched off for the agent that sent it off is off for it too (mission A3)."""
+        return agentable_of(self.parent).disabled_tools()
+
     def limits(self) -> Limits:
-        return dataclasses.replace(super().limits(), history_entries=settings.WAYMARK_TASK_HISTORY_ENTRIES)
+        limits = super().limits()
+        return dataclasses.replace(
+            limits,
+            iterations=min(limits.iterations, settings.WAYMARK_TASK_ITERATIONS),
+            history_entries=settings.WAYMARK_TASK_HISTORY_ENTRIES,
+        )
 
     def reports_to(self) -> Thread | None:
         return self.parent
 
-    def settled(self, status: RunStatus, report: str) -> None:
+    def settled(self, status: RunStatus, report: str) -> bool:
         outcomes = {RunStatus.SUCCEEDED: TaskStatus.COMPLETED, RunStatus.CANCELLED: TaskStatus.CANCELLED}
-        self.status = outcomes.get(status, TaskStatus.PAUSED)
-        self.paused_at = timezone.now() if self.status == TaskStatus.PAUSED else None
-        self.result = report
-        self.save(update_fields=["status", "paused_at", "result"])
+        outcome = outcomes.get(status, TaskStatus.PAUSED)
+        paused_at = timezone.now() if outcome == TaskStatus.PAUSED else None
+        mine = AgentTask.objects.filter(pk=self.pk)
+        if not mine.exclude(status=TaskStatus.CANCELLED).update(status=outcome, result=report, paused_at=paused_at):
+            mine.update(result=report)  # called back: whoever did so knows
+            return False
+        if outcome == TaskStatus.COMPLETED and self.report_as_note:
+            create_note(self.parent, clip(self.title, Note.TITLE_LENGTH), report[: Note.BODY_LENGTH], Author.AGENT)
+        return True
 
 
 class CallStatus(models.TextChoices):

@@ -57,7 +57,7 @@ def _spec(tool: AnyTool) -> ToolSpec:
 BODY_READ = 400
 
 SUMMON = f"""
-SELECT run.trigger, coalesce(u.time_zone, 'Etc/UTC'),
+SELECT run.trigger, run.context_type, coalesce(u.time_zone, 'Etc/UTC'),
   (SELECT coalesce(jsonb_agg(jsonb_build_array(n.title, n.body) ORDER BY n.created_at), '[]') FROM (
     SELECT title, left(body, {BODY_READ}) AS body, created_at FROM memory_note WHERE thread_id = t.id
     ORDER BY created_at DESC LIMIT {NOTES_LISTED}) n),
@@ -75,7 +75,7 @@ def summon(run_id: UUID) -> Summons | None:
     rows = pool.execute(SUMMON, {"run": run_id, "live": [*LIVE]})
     if not rows:
         return None
-    trigger, time_zone, notes, *rest = rows[0]
+    trigger, context_type, time_zone, notes, *rest = rows[0]
     thread, default = instance(Thread, rest[: width(Thread)]), _default(rest[width(Thread) :])
     agentable = load(apps.get_model(thread.kind), "x.thread_id = %(thread)s", {"thread": thread.pk})
     if not isinstance(agentable, Agentable):
@@ -86,7 +86,7 @@ def summon(run_id: UUID) -> Summons | None:
             thread=thread,
             trigger=trigger,
             choice=choose(agentable, default),
-            system=render(agentable.prompt, agentable.briefing()),
+            system=render(*agentable.prompt_for(context_type)),
             tools=tools_for(agentable.audience, agentable.disabled_tools()),
             context=context_for(thread, timezone.now(), time_zone, notes if agentable.knows_notes else None),
         )
