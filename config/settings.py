@@ -249,5 +249,8 @@ OPENAI_BASE_URL = env.str("OPENAI_BASE_URL", default="")
 OPENAI_API_KEY = env.str("OPENAI_API_KEY", default="")
 WAYMARK_MODEL = env.str("WAYMARK_MODEL", default="gpt-5-mini")
 
+# Who may read /metrics: whoever sends this as a bearer token; without it only this machine itself.
+WAYMARK_METRICS_TOKEN = env.str("WAYMARK_METRICS_TOKEN", default="")
+
 LOGGING_CONFIG = None
 logging_config(env.str("WAYMARK_LOG_LEVEL", default="INFO"), env.str("WAYMARK_LOG_FORMAT", default="console"))
