@@ -63,6 +63,10 @@ class Agentable(models.Model):
         """Variables of this kind's prompt template, beside those that every prompt has."""
         return {}
 
+    def prompt_for(self, context_type: str) -> tuple[str, dict[str, object]]:
+        """The prompt template and its variables for a run of that context type (mission A6); empty is the usual one."""
+        return self.prompt, self.briefing()
+
     def disabled_tools(self) -> frozenset[str]:
         """Names of tools that the owner has switched off here."""
         return frozenset()
@@ -83,12 +87,16 @@ class Agentable(models.Model):
         """The thread that is told when a run of this agent settles."""
         return None
 
-    def settled(self, status: RunStatus, report: str, resume_after: float | None = None) -> None:
+    def settled(self, status: RunStatus, report: str, resume_after: float | None = None) -> bool:
         """Called in the transaction that ends a run of an agent that reports to another.
 
         Args:
             resume_after: seconds after which it makes sense to go on; None when nothing is known to pass by itself.
+
+        Returns:
+            Whether the other is to be told.
         """
+        return True
 
 
 def agentable_of(thread: Thread) -> Agentable:

@@ -1,6 +1,8 @@
 """What becomes of a sub-agent after it was sent off: it is resumed, given up, or ended for it."""
 
+from django.conf import settings
 from django.db import transaction
+from django.utils import timezone
 
 from agents.engine.reports import NO_REPORT, report
 from agents.models import AgentTask, TaskStatus
@@ -25,6 +27,19 @@ def expire(task: AgentTask, words: str) -> bool:
         return False
     for run in AgentRun.objects.live().filter(thread=task.thread_id).select_related("thread"):
         stop_run(run)
+    return True
+
+
+def remind(task: AgentTask) -> bool:
+    """Tell the user, and wake the agent that sent it off, that an active task has not reported for long (mission A10).
+    False: it has, or they were told already."""
+    minutes = settings.WAYMARK_TASK_WAIT_MINUTES
+    words = f"No report after {minutes:g} minutes. The task is still under way and reports when it is done."
+    with transaction.atomic():
+        silent = AgentTask.objects.filter(pk=task.pk, status=TaskStatus.ACTIVE, overdue_at=None)
+        if not silent.update(overdue_at=timezone.now()):
+            return False
+        report(task, task.parent, words)
     return True
 
 

@@ -7,9 +7,11 @@ from django.conf import settings
 from django.db import models
 from django.db.models.functions import Now
 
-from agents.agentable import Agentable, Limits
+from agents.agentable import Agentable, Limits, agentable_of
 from memory.ids import new_id
-from memory.models import AgentRun, OwnedQuerySet, RunStatus, Thread
+from memory.models import AgentRun, Author, Note, OwnedQuerySet, RunStatus, Thread
+from memory.notes import create_note
+from memory.text import clip
 from tools.base import Audience
 
 
@@ -84,6 +86,14 @@ class AgentTask(Agentable):
     result = models.TextField(blank=True, default="")
     paused_at = models.DateTimeField(null=True, blank=True)
     resume_at = models.DateTimeField(null=True, blank=True, help_text="Null: nothing is known to pass by itself")
+    overdue_at = models.DateTimeField(null=True, help_text="When its parent was told that it takes long")
+    sent_by = models.ForeignKey(
+        AgentRun, models.SET_NULL, null=True, related_name="+", help_text="The run that sent it off"
+    )
+    origin_type = models.CharField(
+        max_length=40, blank=True, default="", help_text="Context type of that run: where it comes from, not a mode"
+    )
+    report_as_note = models.BooleanField(default=False)
 
     prompt = "task"
     audience = Audience.TASK
@@ -102,21 +112,38 @@ class AgentTask(Agentable):
     def briefing(self) -> dict[str, object]:
         return {"title": self.title}
 
+    def disabled_tools(self) -> frozenset[str]:
+        """What is switched off for the agent that sent it off is off for it too (mission A3)."""
+        return agentable_of(self.parent).disabled_tools()
+
     def limits(self) -> Limits:
-        return dataclasses.replace(super().limits(), history_entries=settings.WAYMARK_TASK_HISTORY_ENTRIES)
+        limits = super().limits()
+        return dataclasses.replace(
+            limits,
+            iterations=min(limits.iterations, settings.WAYMARK_TASK_ITERATIONS),
+            history_entries=settings.WAYMARK_TASK_HISTORY_ENTRIES,
+        )
 
     def reports_to(self) -> Thread | None:
         return self.parent
 
-    def settled(self, status: RunStatus, report: str, resume_after: float | None = None) -> None:
+    def settled(self, status: RunStatus, report: str, resume_after: float | None = None) -> bool:
         """A task that failed is paused; the times are PostgreSQL's (mission B5, invariant I14)."""
         outcomes = {RunStatus.SUCCEEDED: TaskStatus.COMPLETED, RunStatus.CANCELLED: TaskStatus.CANCELLED}
-        self.status = outcomes.get(status, TaskStatus.PAUSED)
-        self.result = report
-        paused = self.status == TaskStatus.PAUSED
-        self.paused_at = Now() if paused else None
-        self.resume_at = Now() + timedelta(seconds=resume_after) if paused and resume_after is not None else None
-        self.save(update_fields=["status", "result", "paused_at", "resume_at"])
+        outcome = outcomes.get(status, TaskStatus.PAUSED)
+        paused = outcome == TaskStatus.PAUSED
+        mine = AgentTask.objects.filter(pk=self.pk)
+        if not mine.exclude(status=TaskStatus.CANCELLED).update(
+            status=outcome,
+            result=report,
+            paused_at=Now() if paused else None,
+            resume_at=Now() + timedelta(seconds=resume_after) if paused and resume_after is not None else None,
+        ):
+            mine.update(result=report)  # called back: whoever did so knows
+            return False
+        if outcome == TaskStatus.COMPLETED and self.report_as_note:
+            create_note(self.parent, clip(self.title, Note.TITLE_LENGTH), report[: Note.BODY_LENGTH], Author.AGENT)
+        return True
 
 
 class CallStatus(models.TextChoices):

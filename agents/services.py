@@ -1,6 +1,7 @@
 """Every write to agents that a face may ask for: one transaction, its record, and the push after commit."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -13,24 +14,28 @@ from agents.engine import bell, journal
 from agents.engine.control import request_stop
 from agents.live.announce import announce_run, announce_status, posted, status_changed
 from agents.live.stream import publish
-from agents.models import AgentTask, UserAgent
+from agents.models import AgentTask, TaskStatus, UserAgent
 from memory.ids import new_id
+from memory.metadata import MessageMetadata
 from memory.models import (
     AgentHistory,
     AgentRun,
     ArchiveReason,
     HistoryEntry,
+    OwnedQuerySet,
     RunStatus,
     Source,
     Thread,
     ThreadMessage,
     Trigger,
 )
-from memory.text import clean
+from memory.text import clean, clip
 from tools.approvals import withdraw
 
 # How long a deletion waits for runs to end that it has just stopped.
 PATIENCE_SECONDS = 3.0
+
+UNFINISHED = (TaskStatus.ACTIVE, TaskStatus.PAUSED)
 
 
 class Refused(Exception):
@@ -91,8 +96,8 @@ def send_message(thread: Thread, content: str, client_message_id: UUID | None = 
 
 
 def stop_run(run: AgentRun) -> None:
-    """Stop a run: at its next token or tool when a worker has it, else as soon as one takes it up. Stopping twice is
-    the same as once."""
+    """Stop a run: at its next token or tool when a worker has it, else as soon as one takes it up. The tasks that it
+    sent off are called back. Stopping twice is the same as once."""
     held = journal.stop(run.pk)
     if held is None:
         return
@@ -102,6 +107,29 @@ def stop_run(run: AgentRun) -> None:
         request_stop(run.pk)
     else:
         bell.ring(run.pk)
+    if titles := _call_back(AgentTask.objects.filter(sent_by=run)):
+        _say_called_back(run, titles)
+
+
+def _call_back(tasks: OwnedQuerySet[AgentTask]) -> list[str]:
+    """Cancel tasks that are not over, without a report to their parent. Returns their titles."""
+    titles = []
+    for task in tasks.filter(status__in=UNFINISHED):
+        still = AgentTask.objects.filter(pk=task.pk, status__in=UNFINISHED)
+        if still.update(status=TaskStatus.CANCELLED, paused_at=None, resume_at=None):
+            titles.append(task.title)
+        for run in AgentRun.objects.live().filter(thread=task.thread_id).select_related("thread"):
+            stop_run(run)
+    return titles
+
+
+def _say_called_back(run: AgentRun, titles: Sequence[str]) -> None:
+    words = "Called back: " + ", ".join(f"“{clip(title, 80)}”" for title in titles) + "."
+    metadata = MessageMetadata(reason="stopped").model_dump(mode="json", exclude_defaults=True)
+    message = ThreadMessage.objects.create(
+        thread=run.thread, run=run, source=Source.AGENT, content=words, metadata=metadata
+    )
+    publish(run.thread_id, run.thread.user_id, posted(message))
 
 
 def retry(message: ThreadMessage) -> UUID:
@@ -115,7 +143,7 @@ def retry(message: ThreadMessage) -> UUID:
     retryable = message.source == Source.ERROR and message.metadata.get("retryable")
     if not retryable or newer.exists() or gone.exists():
         raise Refused("not_retryable", "This cannot be tried again.")
-    return wake(message.thread, Trigger.RETRY)
+    return wake(message.thread, Trigger.RETRY, message.run.context_type if message.run else "")
 
 
 def retry_now(run: AgentRun) -> None:
@@ -125,9 +153,13 @@ def retry_now(run: AgentRun) -> None:
         bell.ring(run.pk)
 
 
-def wake(thread: Thread, trigger: Trigger) -> UUID:
-    """Queue a run without a new message. Returns its id, or the id of the run that is live already."""
-    run_id, fresh = journal.wake(thread.pk, new_id(), trigger)
+def wake(thread: Thread, trigger: Trigger, context_type: str = "") -> UUID:
+    """Queue a run without a new message. Returns its id, or the id of the run that is live already.
+
+    Args:
+        context_type: selects how the agent's kind builds the prompt (mission A6), see `Agentable.prompt_for`.
+    """
+    run_id, fresh = journal.wake(thread.pk, new_id(), trigger, context_type)
     if fresh:
         announce_status(thread, run_id, RunStatus.QUEUED)
         bell.ring(run_id)
@@ -165,8 +197,9 @@ def open_thread(user: User, kind: str) -> Thread:
 
 
 def close_thread(thread: Thread) -> None:
-    """Stop whatever is live in a thread and in the tasks it sent off, and withdraw what they proposed."""
+    """Stop whatever is live in a thread, call the tasks back that it sent off, and withdraw what they proposed."""
     family = _family(thread)
+    _call_back(AgentTask.objects.filter(parent__in=family))
     for run in AgentRun.objects.live().filter(thread__in=family).select_related("thread"):
         stop_run(run)
     withdraw(family, "The conversation it belongs to was put away.")
@@ -193,8 +226,14 @@ def _family(thread: Thread) -> list[UUID]:
     return found
 
 
-def delegate(parent: Thread, title: str, instructions: str) -> AgentTask:
+def delegate(
+    parent: Thread, title: str, instructions: str, sent_by: AgentRun, *, report_as_note: bool = False
+) -> AgentTask:
     """Send a sub-agent off; its report wakes the parent. Must be called inside the parent's transaction.
+
+    Args:
+        sent_by: the run of the parent that does so. Its context type is kept as the task's origin, and no more.
+        report_as_note: keep the report as a note of the parent as well.
 
     Raises:
         Refused: the user's last message has led to as many tasks as it may, or too many runs are queued.
@@ -206,7 +245,14 @@ def delegate(parent: Thread, title: str, instructions: str) -> AgentTask:
         raise _queue_full()
     thread = open_thread(parent.user, AgentTask.kind())
     task = AgentTask.objects.create(
-        user=parent.user, thread=thread, parent=parent, title=title, instructions=instructions
+        user=parent.user,
+        thread=thread,
+        parent=parent,
+        title=title,
+        instructions=instructions,
+        sent_by=sent_by,
+        origin_type=sent_by.context_type,
+        report_as_note=report_as_note,
     )
     run = AgentRun.objects.create(thread=thread, trigger=Trigger.TASK)
     Thread.objects.filter(pk=thread.pk).update(live_run=run.pk, pending=1)

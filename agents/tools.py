@@ -3,7 +3,7 @@
 from pydantic import Field
 
 from agents import services
-from memory.models import Thread
+from memory.models import AgentRun, Thread
 from memory.text import clip
 from tools.base import Arguments, Audience, Effect, Outcome, Reversal, Risk, Tool, ToolContext, ToolError, Wording
 
@@ -35,6 +35,7 @@ class SendMessage(Tool[Words]):
 class Assignment(Arguments):
     title: str = Field(description="A short name of the task, at most 100 characters.", max_length=100)
     instructions: str = Field(description="Everything the sub-agent must know: it sees nothing else of this talk.")
+    report_as_note: bool = Field(default=False, description="Also keep the report as a note for the user.")
 
 
 class CreateTask(Tool[Assignment]):
@@ -58,7 +59,13 @@ class CreateTask(Tool[Assignment]):
             raise ToolError("The instructions are blank; no task was created.")
         parent = Thread.objects.select_related("user").get(pk=context.thread_id)
         try:
-            task = services.delegate(parent, arguments.title, arguments.instructions)
+            task = services.delegate(
+                parent,
+                arguments.title,
+                arguments.instructions,
+                AgentRun.objects.get(pk=context.run_id),
+                report_as_note=arguments.report_as_note,
+            )
         except services.Refused as refused:
             raise ToolError(refused.message) from refused
         return Outcome(

@@ -100,6 +100,7 @@ def _environment(
         "WAYMARK_DATA": str(directory),
         "WAYMARK_SECRET_KEY": secrets.token_urlsafe(48),
         "WAYMARK_FIELD_KEYS": "b25seS1mb3ItdGVzdHMtMDEyMzQ1Njc4OWFiY2RlZmc=",
+        "WAYMARK_SESSION_TOKENS": "100000000",  # long conversations stay as they are
         "WAYMARK_MAX_RUNNING_PER_USER": "0",  # one person sends everything here
         "WAYMARK_MAX_QUEUED_PER_USER": "0",
         "WAYMARK_OWNER_EMAIL": OWNER,

@@ -219,6 +219,8 @@ WAYMARK_MAX_SECONDS = env.float("WAYMARK_MAX_SECONDS", default=600)
 WAYMARK_MAX_SAME_TOOL = env.int("WAYMARK_MAX_SAME_TOOL", default=5)
 WAYMARK_MAX_FAILURES = env.int("WAYMARK_MAX_FAILURES", default=5)
 WAYMARK_MAX_TASKS_PER_MESSAGE = env.int("WAYMARK_MAX_TASKS_PER_MESSAGE", default=10)
+WAYMARK_TASK_ITERATIONS = env.int("WAYMARK_TASK_ITERATIONS", default=20)
+WAYMARK_TASK_WAIT_MINUTES = env.float("WAYMARK_TASK_WAIT_MINUTES", default=30)
 WAYMARK_TASK_HISTORY_ENTRIES = env.int("WAYMARK_TASK_HISTORY_ENTRIES", default=20)
 # Runs of one user at work at once, and in the queue; 0 sets no limit.
 WAYMARK_MAX_RUNNING_PER_USER = env.int("WAYMARK_MAX_RUNNING_PER_USER", default=2)
@@ -271,6 +273,9 @@ WAYMARK_TASK_KEPT_DAYS = env.float("WAYMARK_TASK_KEPT_DAYS", default=15)
 OPENAI_BASE_URL = env.str("OPENAI_BASE_URL", default="")
 OPENAI_API_KEY = env.str("OPENAI_API_KEY", default="")
 WAYMARK_MODEL = env.str("WAYMARK_MODEL", default="gpt-5-mini")
+
+# Who may read /metrics: whoever sends this as a bearer token; without it only this machine itself.
+WAYMARK_METRICS_TOKEN = env.str("WAYMARK_METRICS_TOKEN", default="")
 
 LOGGING_CONFIG = None
 logging_config(env.str("WAYMARK_LOG_LEVEL", default="INFO"), env.str("WAYMARK_LOG_FORMAT", default="console"))

@@ -4,11 +4,13 @@ from django.contrib import admin
 from django.urls import include, path
 
 from config.health import healthz, readyz
+from config.metrics import metrics
 from config.setup_page import setup
 
 urlpatterns = [
     path("healthz", healthz),
     path("readyz", readyz),
+    path("metrics", metrics),
     path("setup/<str:token>/", setup, name="setup"),
     path("accounts/", include("allauth.urls")),
     path("admin/django-rq/", include("config.rq_urls")),

@@ -32,6 +32,7 @@ class Summons:
     agentable: Agentable
     thread: Thread
     trigger: str
+    context_type: str
     choice: Choice
     system: str
     time_zone: str
@@ -61,7 +62,7 @@ def _spec(tool: AnyTool) -> ToolSpec:
 BODY_READ = 400
 
 SUMMON = f"""
-SELECT run.trigger, coalesce(u.time_zone, 'Etc/UTC'),
+SELECT run.trigger, run.context_type, coalesce(u.time_zone, 'Etc/UTC'),
   (SELECT coalesce(jsonb_agg(jsonb_build_array(n.title, n.body) ORDER BY n.created_at), '[]') FROM (
     SELECT title, left(body, {BODY_READ}) AS body, created_at FROM memory_note WHERE thread_id = t.id
     ORDER BY created_at DESC LIMIT {NOTES_LISTED}) n),
@@ -80,7 +81,7 @@ def summon(run_id: UUID) -> Summons | None:
     rows = pool.execute(SUMMON, {"run": run_id, "live": [*LIVE]})
     if not rows:
         return None
-    trigger, time_zone, notes, summaries, *rest = rows[0]
+    trigger, context_type, time_zone, notes, summaries, *rest = rows[0]
     thread, default = instance(Thread, rest[: width(Thread)]), _default(rest[width(Thread) :])
     agentable = load(apps.get_model(thread.kind), "x.thread_id = %(thread)s", {"thread": thread.pk})
     if not isinstance(agentable, Agentable):
@@ -91,7 +92,8 @@ def summon(run_id: UUID) -> Summons | None:
             thread=thread,
             trigger=trigger,
             choice=choose(agentable, default),
-            system=system_prompt(agentable, summaries, time_zone),
+            context_type=context_type,
+            system=system_prompt(agentable, context_type, summaries, time_zone),
             time_zone=time_zone,
             tools=tools_for(agentable.audience, agentable.disabled_tools(), has_archives=thread.generation > 0),
             context=context_for(thread, timezone.now(), time_zone, notes if agentable.knows_notes else None),
@@ -112,9 +114,9 @@ def retry_policy() -> RetryPolicy:
     )
 
 
-def system_prompt(agentable: Agentable, summaries: Sequence[Summary], time_zone: str) -> str:
+def system_prompt(agentable: Agentable, context_type: str, summaries: Sequence[Summary], time_zone: str) -> str:
     """What stands before every history of a session, the same bytes from call to call (mission C3)."""
-    return render(agentable.prompt, agentable.briefing()) + section(summaries, time_zone)
+    return render(*agentable.prompt_for(context_type)) + section(summaries, time_zone)
 
 
 def _default(values: Sequence[object]) -> ModelConnection | None:

@@ -11,6 +11,9 @@ from rq import Queue
 
 log = structlog.get_logger(__name__)
 
+JOBS = "agents.engine.jobs"
+RUN = f"{JOBS}.run"
+
 
 def ring(run_id: UUID) -> bool:
     """Enqueue a run, after its commit. Never raises; False without Redis: the sweeper then finds the run."""
@@ -36,8 +39,7 @@ def _ring(job: str, *arguments: object) -> bool:
     queue = _queue(os.getpid())
     try:
         with queue.connection.pipeline() as together:  # one way there and back instead of two
-            name = f"agents.engine.jobs.{job}"
-            queue.enqueue(name, *arguments, result_ttl=0, description=job, pipeline=together)
+            queue.enqueue(f"{JOBS}.{job}", *arguments, result_ttl=0, description=job, pipeline=together)
             together.execute()
     except RedisError as error:
         log.warning("doorbell failed", job=job, arguments=arguments, error=str(error))
@@ -47,5 +49,9 @@ def _ring(job: str, *arguments: object) -> bool:
 
 @cache
 def _queue(_process: int) -> Queue:
-    """Kept: django_rq.get_queue costs four times the enqueue itself. One a process: forks must not share."""
-    return django_rq.get_queue("default")
+    """Kept: django_rq.get_queue costs four times the enqueue itself. One a process: forks must not share.
+
+    `auto`: at once, also inside a transaction of somebody else; django-rq would wait for its end, when our pipeline has
+    long been sent. Whoever rings has committed what it rings for.
+    """
+    return django_rq.get_queue("default", commit_mode="auto")

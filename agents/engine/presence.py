@@ -26,9 +26,18 @@ def mark_gone() -> None:
 def worker_seen(seconds: float) -> bool:
     """Whether any worker was alive within the last `seconds`; False as well when Redis is away."""
     try:
-        return bool(redis_client().zcount(_key(), time.time() - seconds, "+inf"))
+        return workers_alive(seconds) > 0
     except RedisError:
         return False
+
+
+def workers_alive(seconds: float) -> int:
+    """How many workers were alive within the last `seconds`.
+
+    Raises:
+        RedisError: Redis is away.
+    """
+    return int(redis_client().zcount(_key(), time.time() - seconds, "+inf"))
 
 
 def _key() -> str:

@@ -177,8 +177,8 @@ class Settler:
         words = ending.report.strip() or NO_REPORT
         with orm(), transaction.atomic():
             final = self._commit(ending, inside=True)
-            agentable.settled(ending.status, words, ending.again_after)
-            report(agentable, parent, words)
+            if agentable.settled(ending.status, words, ending.again_after):
+                report(agentable, parent, words)
         return final
 
     def _announce(self, ending: Ending, final: Final) -> None:

@@ -77,7 +77,8 @@ class Shortening:
             return None
         with orm():
             thread = Thread.objects.get(pk=lease.thread_id)
-        self.thinker.system = system_prompt(summons.agentable, last_summaries(lease.thread_id), summons.time_zone)
+        summaries = last_summaries(lease.thread_id)
+        self.thinker.system = system_prompt(summons.agentable, summons.context_type, summaries, summons.time_zone)
         return transcript.load(lease.thread_id, thread.from_seq, recorded)
 
 

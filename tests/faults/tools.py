@@ -21,6 +21,7 @@ class Outside(Tool[Hold]):
     """Base: the effect is one request that carries the call's id."""
 
     wording = Wording("wrench", "Doing", "Did", "Could not do")
+    pollable = True  # a plan may ask for many at once; that is no loop here
     Arguments = Hold
 
     def run(self, arguments: Hold, context: ToolContext) -> Outcome:
@@ -57,6 +58,7 @@ class Jot(Tool[Hold]):
     name = "jot"
     description = "Writes into the same database."
     wording = Wording("notebook-pen", "Jotting", "Jotted", "Could not jot")
+    pollable = True
     effect = Effect.LOCAL
     reversal = Reversal.COMPENSABLE
     parallel_safe: ClassVar[bool] = False

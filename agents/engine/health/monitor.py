@@ -27,6 +27,7 @@ CHECKS: Sequence[Check] = (
     Check("stale_goals", "Goals at work without a sign", runs.stale_goals),
     Check("ready_tasks", "Paused tasks that are ready", tasks.ready_tasks),
     Check("expired_tasks", "Tasks paused for too long", tasks.expired_tasks),
+    Check("overdue_tasks", "Tasks without a report for long", tasks.overdue_tasks),
     Check("stale_tasks", "Active tasks nobody works on", tasks.stale_tasks),
     Check("old_tasks", "Old tasks that are over", tasks.old_tasks),
     Check("wrong_counters", "Threads that count wrongly", threads.wrong_counters),

@@ -62,11 +62,11 @@ def zombie_jobs(limit: int) -> list[Finding]:
         jobs = [job for job in Job.fetch_many(queue.get_job_ids(0, limit), queue.connection) if job is not None]
     except RedisError:
         return []
-    runs = {job.id: str(job.args[0]) for job in jobs if job.args}
-    live = {str(pk) for pk in AgentRun.objects.live().filter(pk__in=set(runs.values())).values_list("pk", flat=True)}
-    return [
-        Finding(f"job of run {runs[job.id]}", partial(_cancel, job)) for job in jobs if runs.get(job.id, "") not in live
-    ]
+    bells = [(job, str(job.args[0])) for job in jobs if job.func_name == bell.RUN]
+    live = {
+        str(pk) for pk in AgentRun.objects.live().filter(pk__in={run for _, run in bells}).values_list("pk", flat=True)
+    }
+    return [Finding(f"job of run {run}", partial(_cancel, job)) for job, run in bells if run not in live]
 
 
 def _cancel(job: Job) -> bool:

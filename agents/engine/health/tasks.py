@@ -36,6 +36,14 @@ def expired_tasks(limit: int) -> list[Finding]:
     return [Finding(f"task {task.pk}", partial(delegation.expire, task, words)) for task in found]
 
 
+def overdue_tasks(limit: int) -> list[Finding]:
+    """Active tasks that have not reported for long: user and parent are told once."""
+    longest = timezone.now() - timedelta(minutes=settings.WAYMARK_TASK_WAIT_MINUTES)
+    silent = AgentTask.objects.filter(status=TaskStatus.ACTIVE, overdue_at=None, created_at__lt=longest)
+    found = silent.select_related("parent").order_by("created_at")[:limit]
+    return [Finding(f"task {task.pk}", partial(delegation.remind, task)) for task in found]
+
+
 def stale_tasks(limit: int) -> list[Finding]:
     """Active tasks on which nobody works: completed with what they came to, and reported."""
     silence = settings.WAYMARK_STALE_TASK_HOURS * 3600

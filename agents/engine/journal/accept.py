@@ -82,13 +82,14 @@ WAKE = """
 WITH t AS (
   UPDATE memory_thread SET live_run = coalesce(live_run, %(run)s) WHERE id = %(thread)s RETURNING live_run),
 r AS (
-  INSERT INTO memory_agentrun (id, thread_id, status, trigger)
-  SELECT live_run, %(thread)s, 'queued', %(trigger)s FROM t WHERE live_run = %(run)s)
+  INSERT INTO memory_agentrun (id, thread_id, status, trigger, context_type)
+  SELECT live_run, %(thread)s, 'queued', %(trigger)s, %(context_type)s FROM t WHERE live_run = %(run)s)
 SELECT live_run, live_run = %(run)s FROM t
 """
 
 
-def wake(thread_id: UUID, run_id: UUID, trigger: str) -> tuple[UUID, bool]:
+def wake(thread_id: UUID, run_id: UUID, trigger: str, context_type: str = "") -> tuple[UUID, bool]:
     """Queue a run without a message. Returns the live run's id and whether it is the new one."""
-    live, fresh = pool.execute(WAKE, {"thread": thread_id, "run": run_id, "trigger": trigger})[0]
+    parameters = {"thread": thread_id, "run": run_id, "trigger": trigger, "context_type": context_type}
+    live, fresh = pool.execute(WAKE, parameters)[0]
     return live, fresh

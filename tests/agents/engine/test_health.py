@@ -16,7 +16,7 @@ from pytest_django.fixtures import Settings
 from redis import RedisError
 
 from agents import services
-from agents.engine import clock, jobs
+from agents.engine import bell, clock, jobs
 from agents.engine.health import monitor
 from agents.engine.health.monitor import HEALTH_LOCK
 from agents.live.stream import redis_client
@@ -222,8 +222,9 @@ def test_jobs_of_runs_that_are_over_leave_the_queue(goal: Goal) -> None:
     alive = live_run(goal.thread, status=RunStatus.QUEUED)
     for run_id in (alive.pk, AgentRunFactory.create().pk, new_id()):
         queue.enqueue("agents.engine.jobs.run", str(run_id))
+    bell.ring_archive(goal.thread.pk, "idle")
     monitor.examine(fix=True)
-    assert [job.args for job in queue.get_jobs()] == [(str(alive.pk),)]
+    assert [job.args for job in queue.get_jobs()] == [(str(alive.pk),), (str(goal.thread.pk), "idle")]
 
 
 def test_the_command_changes_nothing_unless_told_and_its_exit_code_tells(goal: Goal) -> None:

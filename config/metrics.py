@@ -1,0 +1,111 @@
+"""`/metrics` for Prometheus: the state of the whole, read from database and Redis when it is asked for."""
+
+import secrets
+from collections.abc import Iterator
+from ipaddress import ip_address
+
+import django_rq
+import redis
+from django.conf import settings
+from django.db.models import Count, Min, Sum
+from django.http import Http404, HttpRequest, HttpResponse
+from django.utils import timezone
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client.registry import Collector
+
+from agents.engine import presence, sweeper
+from agents.health_admin import latest
+from agents.models import ModelCall
+from memory.models import LIVE, AgentRun, RunStatus
+
+
+def metrics(request: HttpRequest) -> HttpResponse:
+    """The figures as Prometheus reads them; there is no such page for strangers."""
+    if not _is_allowed(request):
+        raise Http404
+    registry = CollectorRegistry()
+    registry.register(Waymark())
+    return HttpResponse(generate_latest(registry), content_type=CONTENT_TYPE_LATEST)
+
+
+def _is_allowed(request: HttpRequest) -> bool:
+    """With a token only by it. Without one only from this machine, and not through a proxy on it, behind which every
+    stranger would come from this machine."""
+    if token := settings.WAYMARK_METRICS_TOKEN:
+        given = request.headers.get("Authorization", "")
+        return secrets.compare_digest(given.encode(), f"Bearer {token}".encode())
+    forwarded = settings.HTTPS or any(name in request.headers for name in ("Forwarded", "X-Forwarded-For", "Via"))
+    return not forwarded and _is_loopback(request.META.get("REMOTE_ADDR", ""))
+
+
+def _is_loopback(address: str) -> bool:
+    try:
+        return ip_address(address).is_loopback
+    except ValueError:
+        return False
+
+
+class Waymark(Collector):
+    """A handful of cheap queries. What Redis knows is left out while it is away."""
+
+    def collect(self) -> Iterator[Metric]:
+        yield from _runs()
+        yield from _today()
+        yield from _health()
+        try:
+            yield from [*_redis()]
+        except redis.RedisError:
+            return
+
+    def describe(self) -> list[Metric]:
+        """Nothing is asked when the collector is registered."""
+        return []
+
+
+def _runs() -> Iterator[Metric]:
+    found = AgentRun.objects.live().order_by().values("status").annotate(n=Count("pk"))
+    counts: dict[str, int] = {row["status"]: row["n"] for row in found}
+    runs = GaugeMetricFamily("waymark_runs", "Live runs by status.", labels=["status"])
+    for status in LIVE:
+        runs.add_metric([status], counts.get(status, 0))
+    yield runs
+    queued = AgentRun.objects.filter(status=RunStatus.QUEUED).aggregate(oldest=Min("created_at"))["oldest"]
+    now = timezone.now()
+    age = (now - queued).total_seconds() if queued else 0
+    yield GaugeMetricFamily("waymark_oldest_queued_seconds", "Age of the oldest queued run.", value=age)
+    due = AgentRun.objects.filter(status=RunStatus.RETRY_WAIT, due_at__lt=now).aggregate(oldest=Min("due_at"))["oldest"]
+    late = (now - due).total_seconds() if due else 0
+    yield GaugeMetricFamily("waymark_oldest_due_seconds", "For how long the oldest waiting run is due.", value=late)
+
+
+def _today() -> Iterator[Metric]:
+    """Gauges, because they begin anew at midnight (UTC)."""
+    midnight = timezone.now().replace(hour=0, minute=0, second=0, microsecond=0)
+    calls = ModelCall.objects.filter(created_at__gte=midnight).order_by()
+    by_status = GaugeMetricFamily("waymark_model_calls_today", "Model calls since midnight.", labels=["status"])
+    cost = 0.0
+    for row in calls.values("status").annotate(n=Count("pk"), cost=Sum("cost")):
+        by_status.add_metric([row["status"]], row["n"])
+        cost += float(row["cost"] or 0)
+    yield by_status
+    yield GaugeMetricFamily("waymark_cost_dollars_today", "Known cost of model calls since midnight.", value=cost)
+
+
+def _health() -> Iterator[Metric]:
+    found = GaugeMetricFamily("waymark_health_found", "Findings of each check, last time.", labels=["check"])
+    left = GaugeMetricFamily("waymark_health_unfixed", "Findings that were not put right.", labels=["check"])
+    for _, report in latest():
+        found.add_metric([report.name], report.found)
+        left.add_metric([report.name], report.found - report.fixed)
+    yield found
+    yield left
+
+
+def _redis() -> Iterator[Metric]:
+    alive = presence.workers_alive(seconds=60)
+    yield GaugeMetricFamily("waymark_workers", "Workers seen in the last minute.", value=alive)
+    depth = django_rq.get_queue("default").count
+    yield GaugeMetricFamily("waymark_queue_depth", "Bells that wait in Redis.", value=depth)
+    yield CounterMetricFamily("waymark_lost_runs_rung", "Runs the sweep rang for.", value=sweeper.rung_so_far())

@@ -1,0 +1,76 @@
+"""/metrics: what stands there, and who may read it."""
+
+from datetime import timedelta
+from decimal import Decimal
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+from prometheus_client.parser import text_string_to_metric_families
+from pytest_django.fixtures import Settings
+from redis import RedisError
+
+from agents.engine import bell, presence, sweeper
+from agents.live.stream import redis_client
+from memory.models import AgentRun, RunStatus
+from tests.factories import AgentRunFactory, HealthReportFactory, ModelCallFactory
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def scrape(client: Client) -> dict[str, float]:
+    answer = client.get("/metrics")
+    assert answer.status_code == 200
+    families = text_string_to_metric_families(answer.content.decode())
+    return {
+        ".".join([sample.name, *sample.labels.values()]): sample.value for each in families for sample in each.samples
+    }
+
+
+def test_the_state_of_the_whole_is_told(client: Client) -> None:
+    redis_client().flushdb()
+    queued, waits = AgentRunFactory(status=RunStatus.QUEUED), AgentRunFactory(status=RunStatus.RETRY_WAIT)
+    past = timezone.now() - timedelta(minutes=5)
+    AgentRun.objects.filter(pk=queued.pk).update(created_at=past)
+    AgentRun.objects.filter(pk=waits.pk).update(due_at=past)
+    ModelCallFactory(run=waits, cost=Decimal("0.5"))
+    ModelCallFactory(run=waits, cost=None)
+    HealthReportFactory(name="stuck_runs", found=3, fixed=1)
+    presence.mark_alive()
+    told = scrape(client)
+    assert (told["waymark_runs.queued"], told["waymark_runs.running"], told["waymark_workers"]) == (1, 0, 1)
+    assert told["waymark_oldest_queued_seconds"] >= 300
+    assert told["waymark_oldest_due_seconds"] >= 300
+    assert (told["waymark_model_calls_today.done"], told["waymark_cost_dollars_today"]) == (2, 0.5)
+    assert (told["waymark_health_found.stuck_runs"], told["waymark_health_unfixed.stuck_runs"]) == (3, 2)
+    bell.ring(queued.pk)
+    sweeper.sweep()
+    told = scrape(client)
+    assert (told["waymark_lost_runs_rung_total"], told["waymark_queue_depth"]) == (2, 3)
+
+
+def test_without_redis_the_rest_is_told(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    def away(seconds: float) -> int:
+        raise RedisError
+
+    monkeypatch.setattr(presence, "workers_alive", away)
+    told = scrape(client)
+    assert "waymark_runs.queued" in told
+    assert "waymark_workers" not in told
+
+
+def test_strangers_find_no_such_page(client: Client, settings: Settings) -> None:
+    assert client.get("/metrics", REMOTE_ADDR="127.0.0.1").status_code == 200
+    assert client.get("/metrics", REMOTE_ADDR="203.0.113.7").status_code == 404
+    assert client.get("/metrics", REMOTE_ADDR="").status_code == 404
+    assert client.get("/metrics", headers={"X-Forwarded-For": "203.0.113.7"}).status_code == 404
+    settings.HTTPS = True
+    assert client.get("/metrics").status_code == 404
+
+
+def test_with_a_token_only_the_token_counts(client: Client, settings: Settings) -> None:
+    settings.WAYMARK_METRICS_TOKEN = "long and random"
+    assert client.get("/metrics").status_code == 404
+    assert client.get("/metrics", headers={"Authorization": "Bearer wrong ü"}).status_code == 404
+    far = client.get("/metrics", headers={"Authorization": "Bearer long and random"}, REMOTE_ADDR="203.0.113.7")
+    assert far.status_code == 200
