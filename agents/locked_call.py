@@ -13,7 +13,7 @@ from django.db.models import Max
 from django.db.models.functions import Now
 
 from agents.engine import bell, journal
-from agents.live.announce import announce_action, announce_message, announce_status
+from agents.live.announce import announce_action, announce_message
 from agents.live.steps import intention
 from agents.services import Refused
 from memory.ids import new_id
@@ -42,7 +42,7 @@ class LockedCall:
         elif AgentRun.objects.filter(pk=self.run.pk, status=RunStatus.WAITING_APPROVAL).update(
             status=RunStatus.QUEUED, due_at=None
         ):
-            transaction.on_commit(partial(_ring, self.thread, self.run.pk))
+            transaction.on_commit(partial(bell.call, self.thread, self.run.pk))
         self.announce()
 
     def settle_unknown(self, user_id: int, resolution: Resolution) -> None:
@@ -83,7 +83,7 @@ class LockedCall:
 
     def say(self, text: str, about: AgentAction | None = None) -> None:
         """Tell the agent in its user's place: with the run that is live, or with a new one."""
-        metadata = MessageMetadata(decision=(about or self.action).pk).model_dump(mode="json", exclude_defaults=True)
+        metadata = MessageMetadata(decision=(about or self.action).pk).stored()
         message_id = new_id()
         row = journal.accept(
             self.thread.pk,
@@ -107,7 +107,7 @@ class LockedCall:
         )
         transaction.on_commit(partial(announce_message, message, self.thread.user_id))
         if row.fresh or row.woken:
-            transaction.on_commit(partial(_ring, self.thread, row.run_id))
+            transaction.on_commit(partial(bell.call, self.thread, row.run_id))
 
     def announce(self) -> None:
         transaction.on_commit(partial(announce_action, self.thread, self.action.pk))
@@ -133,8 +133,3 @@ def locked(action: AgentAction) -> Iterator[LockedCall]:
         thread = Thread.objects.select_for_update(no_key=True).get(pk=action.thread_id)
         run = AgentRun.objects.select_for_update(no_key=True).get(pk=action.run_id)
         yield LockedCall(AgentAction.objects.select_for_update(no_key=True).get(pk=action.pk), run, thread)
-
-
-def _ring(thread: Thread, run_id: uuid.UUID) -> None:
-    announce_status(thread, run_id, RunStatus.QUEUED)
-    bell.ring(run_id)

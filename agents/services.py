@@ -12,7 +12,7 @@ from django.db import IntegrityError, transaction
 
 from agents.engine import bell, journal
 from agents.engine.control import request_stop
-from agents.live.announce import announce_run, announce_status, posted, status_changed
+from agents.live.announce import announce_run, posted, status_changed
 from agents.live.stream import publish
 from agents.models import AgentTask, TaskStatus, UserAgent
 from memory.ids import new_id
@@ -125,7 +125,7 @@ def _call_back(tasks: OwnedQuerySet[AgentTask]) -> list[str]:
 
 def _say_called_back(run: AgentRun, titles: Sequence[str]) -> None:
     words = "Called back: " + ", ".join(f"“{clip(title, 80)}”" for title in titles) + "."
-    metadata = MessageMetadata(reason="stopped").model_dump(mode="json", exclude_defaults=True)
+    metadata = MessageMetadata(reason="stopped").stored()
     message = ThreadMessage.objects.create(
         thread=run.thread, run=run, source=Source.AGENT, content=words, metadata=metadata
     )
@@ -149,8 +149,7 @@ def retry(message: ThreadMessage) -> UUID:
 def retry_now(run: AgentRun) -> None:
     """End a run's wait for its model (mission B5). One that does not wait, or not any more, is left alone."""
     if journal.retry_now(run.pk):
-        announce_status(run.thread, run.pk, RunStatus.QUEUED, run.step)
-        bell.ring(run.pk)
+        bell.call(run.thread, run.pk, run.step)
 
 
 def wake(thread: Thread, trigger: Trigger, context_type: str = "") -> UUID:
@@ -161,8 +160,7 @@ def wake(thread: Thread, trigger: Trigger, context_type: str = "") -> UUID:
     """
     run_id, fresh = journal.wake(thread.pk, new_id(), trigger, context_type)
     if fresh:
-        announce_status(thread, run_id, RunStatus.QUEUED)
-        bell.ring(run_id)
+        bell.call(thread, run_id)
     return run_id
 
 

@@ -34,3 +34,7 @@ class MessageMetadata(BaseModel):
     attempt: int | None = None
     of: int | None = None
     next_at: datetime | None = None
+
+    def stored(self) -> dict[str, object]:
+        """What stands in the column: only what says something."""
+        return self.model_dump(mode="json", exclude_defaults=True)

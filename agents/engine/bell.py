@@ -9,10 +9,19 @@ import structlog
 from redis import RedisError
 from rq import Queue
 
+from agents.live.announce import announce_status
+from memory.models import RunStatus, Thread
+
 log = structlog.get_logger(__name__)
 
 JOBS = "agents.engine.jobs"
 RUN = f"{JOBS}.run"
+
+
+def call(thread: Thread, run_id: UUID, step: int = 0) -> None:
+    """A run was queued: whoever looks on sees it, and a worker is rung for. After its commit."""
+    announce_status(thread, run_id, RunStatus.QUEUED, step)
+    ring(run_id)
 
 
 def ring(run_id: UUID) -> bool:

@@ -15,11 +15,11 @@ PLAIN = MessageMetadata()
 
 
 def text_cell(source: Source, text: str, metadata: MessageMetadata = PLAIN) -> Cell:
-    return Cell(new_id(), source, MessageType.TEXT, text, _kept(metadata))
+    return Cell(new_id(), source, MessageType.TEXT, text, metadata.stored())
 
 
 def tool_cell(message_id: UUID, action_id: UUID) -> Cell:
-    return Cell(message_id, Source.AGENT, MessageType.TOOL, "", _kept(MessageMetadata(action=action_id)))
+    return Cell(message_id, Source.AGENT, MessageType.TOOL, "", MessageMetadata(action=action_id).stored())
 
 
 def thinking_cells(reply: Reply, latency_ms: int) -> list[Cell]:
@@ -45,8 +45,4 @@ def said_cells(results: Sequence[Result]) -> list[Cell]:
 
 def wait_cell(run_id: UUID, text: str, metadata: MessageMetadata) -> Cell:
     """The one message of a run about its waits for the model: later tries and the last word replace it."""
-    return Cell(uuid5(run_id, "wait"), Source.ERROR, MessageType.TEXT, text, _kept(metadata))
-
-
-def _kept(metadata: MessageMetadata) -> dict[str, object]:
-    return metadata.model_dump(mode="json", exclude_defaults=True)
+    return Cell(uuid5(run_id, "wait"), Source.ERROR, MessageType.TEXT, text, metadata.stored())

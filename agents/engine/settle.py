@@ -16,7 +16,7 @@ from agents.engine.limits import LimitReached
 from agents.engine.reports import NO_REPORT, report
 from agents.engine.retries import Later, long_pause
 from agents.engine.thinking import NOTHING_CALLED, CallFailed
-from agents.live.announce import announce_status, cell_posted, status_changed
+from agents.live.announce import cell_posted, status_changed
 from agents.live.events import Event, Failed
 from agents.live.stream import publish
 from agents.models import CallStatus
@@ -146,8 +146,7 @@ class Settler:
         self._announce(ending, final)
         call_next(final)
         if final.next_run is not None:
-            announce_status(self.summons.thread, final.next_run, RunStatus.QUEUED)
-            bell.ring(final.next_run)
+            bell.call(self.summons.thread, final.next_run)
 
     def _wait(self, ending: Ending) -> None:
         (cell,), thread, run_id = ending.cells, self.summons.thread, self.lease.run_id

@@ -109,7 +109,7 @@ def abandon(run_id: UUID, silence: float, text: str) -> tuple[UUID, UUID, int] |
         The message, its thread and its user; None when the run is not stale any more.
     """
     message_id = new_id()
-    metadata = MessageMetadata(reason="error", retryable=True).model_dump(mode="json", exclude_defaults=True)
+    metadata = MessageMetadata(reason="error", retryable=True).stored()
     parameters = {"run": run_id, "silence": silence, "text": text, "message": message_id, "crashed": CRASHED}
     rows = pool.execute(ABANDON, parameters | {"source": Source.ERROR, "metadata": as_json(metadata)})
     return (message_id, *rows[0]) if rows else None
