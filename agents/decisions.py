@@ -19,13 +19,13 @@ from memory.messages import ToolUse
 from memory.models import RunStatus
 from memory.text import clean
 from tools import registry
-from tools.approvals import digest
 from tools.attempts import Result
 from tools.base import Effect, ToolContext
 from tools.cancel import CancelToken
 from tools.executor import validated
 from tools.models import OPEN, ActionStatus, AgentAction, Approval, ApprovalState, Resolution
 from tools.probing import look_up
+from tools.signature import digest
 
 SETTLED = {
     ApprovalState.APPROVED: "This was approved already.",

@@ -20,8 +20,9 @@ from memory.ids import new_id
 from memory.metadata import MessageMetadata
 from memory.models import AgentRun, RunStatus, Source, Thread, ThreadMessage, Trigger
 from memory.pool import orm_connection
-from tools.approvals import VERDICTS, digest
+from tools.approvals import VERDICTS
 from tools.models import ActionStatus, AgentAction, Approval, ApprovalState, Cause, Resolution
+from tools.signature import digest
 
 # How long a call that is to run again may take to be started before that word is void.
 TO_RUN_AGAIN = timedelta(days=1)

@@ -32,9 +32,9 @@ from memory.models import (
     Thread,
     ThreadMessage,
 )
-from tools.approvals import digest
 from tools.base import Effect, Reversal, Risk
 from tools.models import ActionStatus, AgentAction, Approval
+from tools.signature import digest
 
 PASSWORD = "a long enough pass phrase"
 

@@ -1,8 +1,6 @@
 """When a call needs a person's word, and what such a word is about."""
 
-import hashlib
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from uuid import UUID
 
 from django.db import transaction
@@ -32,21 +30,6 @@ def cause(tool: AnyTool, *, repeats_unknown: bool) -> Cause | None:
     if tool.risk is Risk.RESTRICTED:
         return Cause.RESTRICTED
     return Cause.REPEATS_UNKNOWN if repeats_unknown else None
-
-
-def digest(tool: str, arguments: Mapping[str, object]) -> str:
-    """Identify a call by what it does: the same for equal arguments, in whatever order or spelling of numbers."""
-    text = json.dumps([tool, _canonical(arguments)], sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _canonical(value: object) -> object:
-    """PostgreSQL gives 1e2 back as 100."""
-    if isinstance(value, Mapping):
-        return {key: _canonical(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_canonical(each) for each in value]
-    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def withdraw(thread_ids: Sequence[UUID], reason: str) -> None:

@@ -9,9 +9,10 @@ from django.conf import settings
 
 from agents.engine.journal import ActionOutcome, ActionStart, ApprovalRequest
 from memory.messages import Message, user
-from tools.approvals import PROPOSED, VERDICTS, digest
+from tools.approvals import PROPOSED, VERDICTS
 from tools.attempts import Attempt, Result
 from tools.models import ActionStatus, ApprovalState, Cause
+from tools.signature import digest
 
 SECONDS_A_DAY = 86_400
 

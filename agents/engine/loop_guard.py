@@ -13,7 +13,6 @@ read may be read again. A tool that declares itself `pollable` is never in vain.
 """
 
 import hashlib
-import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -22,11 +21,14 @@ from pydantic import BaseModel, JsonValue
 
 from memory.messages import ToolUse
 from tools.base import Effect, Tool
+from tools.signature import digest
 
 # How many calls are looked back on, how often one may be in vain, how long a circle may be (mission B2).
 LOOKED_BACK: Final = 10
 ATTEMPTS: Final = 2
 CIRCLES: Final = (2, 3)
+# The guard is kept with the run, so its digests are short.
+DIGITS: Final = 18
 # More than this reaches no user in one run (case LOO-03).
 MESSAGES: Final = 3
 
@@ -198,8 +200,7 @@ class LoopGuard(BaseModel):
 
 
 def _seen(position: int, call: ToolUse, tool: Tool[Any] | None) -> Seen:
-    exact = json.dumps(call.arguments, sort_keys=True, ensure_ascii=False)
-    seen = Seen(tool=call.name, position=position, call=_digest(call.name, exact))
+    seen = Seen(tool=call.name, position=position, call=digest(call.name, call.arguments)[:DIGITS])
     if tool is not None:
         seen.reads, seen.acts = tool.effect is Effect.PURE, tool.effect in ACTS
         seen.pollable, seen.speaks = tool.pollable, tool.speaks
@@ -220,4 +221,4 @@ def _gist(value: JsonValue, name: str = "") -> list[str]:
 
 
 def _digest(*parts: str) -> str:
-    return hashlib.blake2b("\0".join(parts).encode(errors="replace"), digest_size=9).hexdigest()
+    return hashlib.blake2b("\0".join(parts).encode(errors="replace"), digest_size=DIGITS // 2).hexdigest()

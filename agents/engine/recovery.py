@@ -17,11 +17,11 @@ from memory import pool
 from memory.ids import new_id
 from memory.messages import Message, ToolUse
 from memory.transcript import Transcript
-from tools.approvals import digest
 from tools.attempts import Attempt, Result
 from tools.base import UNCERTAIN, Effect
 from tools.models import OPEN, ActionStatus, ApprovalState, Cause
 from tools.probing import look_up
+from tools.signature import digest
 
 ROWS = """
 SELECT a.id, a.position, a.call_id, a.tool, a.effect, a.arguments, a.status,

@@ -30,8 +30,8 @@ from tests.factories import (
     bearer,
     nobody,
 )
-from tools.approvals import digest
 from tools.models import AgentAction, Approval
+from tools.signature import digest
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
