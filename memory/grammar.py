@@ -1,6 +1,7 @@
 """What every vendor demands of a history, asserted before each model call (docs/reliability.md, invariant I9)."""
 
 from collections.abc import Sequence
+from typing import Self
 
 from memory.messages import Message, Text, ToolResult, ToolUse
 
@@ -17,15 +18,28 @@ class Grammar:
         self._ids: set[str] = set()
         self._owed: list[str] = []
 
+    def grown(self, messages: Sequence[Message]) -> Self | None:
+        """A copy that has read `messages` as well; None when they do not go on what it has read."""
+        copy = type(self)()
+        copy._checked, copy._ids, copy._owed = self._checked, set(self._ids), list(self._owed)
+        try:
+            copy._go_on(messages)
+        except Ungrammatical:
+            return None
+        return copy
+
     def check(self, messages: Sequence[Message]) -> None:
         """
         Raises:
             Ungrammatical: a call without its one result directly after it, a result without a call, an id used
                 twice, or a block without content.
         """
-        for message in messages[self._checked :]:
+        self._go_on(messages[self._checked :])
+
+    def _go_on(self, messages: Sequence[Message]) -> None:
+        for message in messages:
             self._read(message)
-        self._checked = len(messages)
+        self._checked += len(messages)
         if self._owed:
             raise Ungrammatical(f"calls without a result: {self._owed}")
 

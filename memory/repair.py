@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
-from memory.grammar import Grammar, Ungrammatical
 from memory.messages import Block, Message, Text, Thinking, ToolResult, ToolUse, tool
 
 INTERRUPTED: Final = (
@@ -16,15 +15,6 @@ NO_OUTPUT: Final = "(no output)"
 type Answers = Mapping[str, Sequence[ToolResult]]
 
 NOTHING_RECORDED: Mapping[str, ToolResult] = MappingProxyType({})
-
-
-def is_whole(messages: Sequence[Message]) -> bool:
-    """Whether a history can be sent as it is."""
-    try:
-        Grammar().check(messages)
-    except Ungrammatical:
-        return False
-    return True
 
 
 def unanswered(messages: Iterable[Message]) -> list[str]:

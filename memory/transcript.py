@@ -14,9 +14,10 @@ from uuid import UUID
 
 from memory import pool
 from memory.degrade import Rung, degraded
+from memory.grammar import Grammar
 from memory.media import within_size
 from memory.messages import BLOCKS, Message, Role, ToolResult
-from memory.repair import is_whole, repaired, unanswered
+from memory.repair import repaired, unanswered
 
 # What a worker keeps of all conversations. Characters; each is in memory about three times.
 KEPT: Final = 8_000_000
@@ -38,23 +39,27 @@ type Recorded = Callable[[UUID, Sequence[str]], Mapping[str, ToolResult]]
 class Past:
     """The beginning of a session that no later row can change: whole turns, seen as they are stored.
 
-    from_seq: where the session begins (see `Thread`). memo: what adapters have made of the messages.
+    from_seq: where the session begins (see `Thread`). grammar: has read the messages. memo: what adapters have made
+        of them.
     """
 
     messages: list[Message] = field(default_factory=list)
     next_seq: int = 1
     from_seq: int = 1
     size: int = 0
+    grammar: Grammar = field(default_factory=Grammar)
     memo: dict[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """The messages for the model, the place of the next entry, and room for what adapters make of the messages. With
-    an open reply, the messages end with it, and the places of its results follow on its own."""
+    """The messages for the model, the place of the next entry, and what the run goes on with: the grammar, which has
+    read them, and room for what adapters make of them. With an open reply, which the grammar has not read, the messages
+    end with it, and the places of its results follow on its own."""
 
     messages: list[Message]
     next_seq: int
+    grammar: Grammar
     memo: dict[str, object]
     reply_seq: int = 0
 
@@ -140,7 +145,8 @@ def _move_turns(rows: list[pool.Row], past: Past) -> None:
     if any(quarantine for *_, quarantine in rows[:turn]):
         return
     messages = [message_of(*row[1:]) for row in rows[:turn]]
-    if is_whole(messages):
+    if grown := past.grammar.grown(messages):
+        past.grammar = grown
         past.messages += messages
         past.size += sum(len(blocks) for _, _, blocks, _ in rows[:turn])
         past.next_seq = rows[turn][0] if rows else past.next_seq
@@ -148,10 +154,15 @@ def _move_turns(rows: list[pool.Row], past: Past) -> None:
 
 
 def _transcript(thread_id: UUID, past: Past, rows: Sequence[pool.Row], recorded: Recorded) -> Transcript:
-    fresh = [message_of(*row[1:]) for row in rows]
-    if not is_whole(fresh):
-        fresh = repaired(fresh, recorded(thread_id, unanswered(fresh)))
-    return Transcript(past.messages + fresh, rows[-1][0] + 1 if rows else past.next_seq, past.memo)
+    fresh, next_seq = [message_of(*row[1:]) for row in rows], rows[-1][0] + 1 if rows else past.next_seq
+    if grammar := past.grammar.grown(fresh):
+        return Transcript(past.messages + fresh, next_seq, grammar, past.memo)
+    known = recorded(thread_id, unanswered(fresh))
+    fixed = repaired(fresh, known)
+    if grammar := past.grammar.grown(fixed):
+        return Transcript(past.messages + fixed, next_seq, grammar, past.memo)
+    # A call of the past is made again under its old id: only the whole shows that.
+    return Transcript(repaired([*past.messages, *fresh], known), next_seq, Grammar(), past.memo)
 
 
 def _with_open_reply(thread_id: UUID, past: Past, rows: Sequence[pool.Row], recorded: Recorded) -> Transcript:
@@ -159,4 +170,4 @@ def _with_open_reply(thread_id: UUID, past: Past, rows: Sequence[pool.Row], reco
     at = max(place for place, message in enumerate(messages) if message.calls)
     before, reply, reply_seq = _transcript(thread_id, past, rows[:at], recorded), messages[at], rows[at][0]
     next_seq = max(rows[-1][0] + 1, reply_seq + 1 + len(reply.calls))
-    return Transcript([*before.messages, reply], next_seq, past.memo, reply_seq)
+    return Transcript([*before.messages, reply], next_seq, before.grammar, past.memo, reply_seq)

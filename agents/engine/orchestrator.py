@@ -126,7 +126,7 @@ class Orchestrator:
         try:
             thread, is_open = self.summons.thread, self.held.lease.open_step
             with transcript.opened(thread.pk, thread.from_seq, recorded, open_reply=is_open) as history:
-                thinker.memo = history.memo
+                thinker.grammar, thinker.memo = history.grammar, history.memo
                 for event in self._loop(steps, history).run():
                     self._handle(event, steps)
             return Ending.done(steps.last_reply, thinker.settled)

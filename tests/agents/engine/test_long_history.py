@@ -92,3 +92,16 @@ def test_an_entry_put_in_quarantine_since_is_seen_plain_and_whole_again_after_it
     quarantine.release(goal.thread)
     say("four")
     assert [message for message in llm.requests[-1].messages if message["role"] == "tool"]
+
+
+def test_a_call_under_an_id_of_the_past_is_dropped(goal: Goal, say: Say, llm: LLMServer) -> None:
+    llm.script([Reply(calls=[NOTE]), Reply(text="Noted."), *[Reply(text="Yes.") for _ in range(3)]])
+    say("Note: new shoes")
+    say("one")
+    call = HistoryEntry.objects.get(thread=goal.thread, role="assistant", seq=2)
+    last = HistoryEntry.objects.filter(thread=goal.thread).latest("seq").seq
+    again = {"role": "assistant", "blocks": [*call.blocks, {"type": "text", "text": "Once more."}]}
+    HistoryEntry.objects.create(thread=goal.thread, seq=last + 1, **again)
+    say("two")
+    assert llm.requests[-1].messages[-2]["content"] == "Once more."
+    assert not llm.violations
