@@ -12,6 +12,11 @@ def test_F18_without_the_fence_a_frozen_worker_is_seen_to_write(site: Site) -> N
     assert any("does not hold it" in each.where for each in tally.found), tally.found
 
 
+def test_F18_the_fence_alone_keeps_a_frozen_worker_from_writing(site: Site) -> None:
+    tally = kills.worker_frozen(site, 1, Random(SEED), mutant="no_self_fence")
+    assert not any("does not hold it" in each.where for each in tally.found), tally.found
+
+
 def test_F18_without_the_self_fence_effects_after_the_takeover_are_seen(site: Site) -> None:
     tally = links.postgres_black_hole(site, 1, Random(SEED), mutant="no_self_fence")
     assert any(each.words.startswith("I5") for each in tally.found), tally.found
