@@ -8,7 +8,7 @@ from tests.faults.site import Site
 
 
 def test_F18_without_the_fence_a_frozen_worker_is_seen_to_write(site: Site) -> None:
-    tally = kills.worker_frozen(site, 1, Random(SEED), mutant="no_fence")
+    tally = kills.worker_frozen(site, 2, Random(SEED), mutant="no_fence")
     assert any("does not hold it" in each.where for each in tally.found), tally.found
 
 
