@@ -8,10 +8,12 @@ from uuid import UUID
 import structlog
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
+from django.db import transaction
 from django.utils.module_loading import import_string
 
 from agents.agentable import Agentable, agentable_of
 from agents.connections import Choice, choice_for
+from agents.decisions import withdraw
 from agents.engine import bell
 from agents.engine.summaries import Summary, SummaryFailed, summarise
 from agents.live.announce import announce_run
@@ -23,6 +25,7 @@ from memory.models import AgentRun, ArchiveReason, Thread
 from memory.pool import orm
 from memory.transcript import load
 from tools.cancel import CancelToken
+from tools.models import AgentAction
 from tools.recorded import recorded
 
 log = structlog.get_logger(__name__)
@@ -113,8 +116,10 @@ def complete(reserved: Reservation, choice: Choice | None, stop: CancelToken | N
             archive.fail(reserved, str(failed))
         log.warning("session not archived", thread=str(reserved.thread_id), error=str(failed))
         return None
-    with orm():
+    with orm(), transaction.atomic():
         done = archive.finish(reserved, made.text, made.model)
+        if done is Finish.DONE:
+            withdraw(_cut_off(reserved), "The session that it belongs to was archived.")
     log.info("session archived", thread=str(reserved.thread_id), outcome=done, entries=len(reserved.entries))
     return done
 
@@ -123,6 +128,14 @@ def seconds() -> float:
     """How long a reservation is nobody else's."""
     allowed: float = settings.WAYMARK_SUMMARY_SECONDS
     return allowed * PATIENCE
+
+
+def _cut_off(reserved: Reservation) -> list[AgentAction]:
+    """Calls that wait for approval and are archived with what was asked: nobody would know any more what they are about
+    (case CON-05 d)."""
+    calls = {(entry.run, call.id) for entry in reserved.entries for call in entry.message.calls}
+    proposed = AgentAction.objects.proposed().filter(thread=reserved.thread_id)
+    return [action for action in proposed if (action.run_id, action.call_id) in calls]
 
 
 def _choice(thread: Thread) -> Choice | None:
