@@ -43,6 +43,7 @@ WHERE t.live_run IS NULL AND t.kind = ANY(%(kinds)s)
        ORDER BY e.seq DESC LIMIT 1) < clock_timestamp() - %(idle)s * interval '1 minute'
   AND NOT EXISTS (SELECT FROM memory_agenthistory a
     WHERE a.thread_id = t.id AND a.generation = t.generation AND a.due_at > clock_timestamp())
+  AND NOT EXISTS (SELECT FROM tools_approval p WHERE p.thread_id = t.id AND p.state = 'requested')
 UNION
 SELECT t.id FROM memory_agenthistory a
 JOIN memory_thread t ON t.id = a.thread_id AND t.generation = a.generation
@@ -52,8 +53,8 @@ LIMIT 200
 
 
 def ring_for_due() -> int:
-    """Ring for every session that has been idle for long and every archive that somebody has begun and left; returns
-    how many there were. Ringing twice is harmless: one of two archivers finds the session reserved."""
+    """Ring for every session that has been idle for long, unless something in it waits for its user's approval, and
+    for every archive that somebody has begun and left; returns how many there were. Ringing twice is harmless: one of two archivers finds the session reserved."""
     kinds = [kind.kind() for kind in _kinds() if kind.has_sessions]
     due = pool.execute(DUE, {"kinds": kinds, "idle": settings.WAYMARK_SESSION_IDLE_MINUTES})
     for (thread_id,) in due:

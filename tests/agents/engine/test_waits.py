@@ -20,7 +20,7 @@ from agents.models import AgentTask, TaskStatus
 from goals.models import Goal
 from goals.services import archive_goal, reopen_goal
 from memory.archive import Finish
-from memory.models import AgentRun, ArchiveReason, RunStatus, Trigger
+from memory.models import AgentRun, ArchiveReason, HistoryEntry, RunStatus, Thread, Trigger
 from tests.agents.engine.test_approvals import decide
 from tests.agents.engine.test_archiving import summaries, talk
 from tests.agents.engine.test_calls import statuses
@@ -222,6 +222,18 @@ def test_con_05_d_a_call_that_is_archived_with_its_session_cannot_be_approved(
     assert "Sending hello: This call was withdrawn" in llm.requests[-1].last_user_text
     assert not world.texts("send_email")
     assert_quiet(goal, llm)
+
+
+def test_a_session_in_which_a_call_waits_for_approval_is_not_archived_by_the_clock(
+    goal: Goal, proposed: AgentAction
+) -> None:
+    Thread.objects.update(active_at="2026-01-01T00:00Z")
+    HistoryEntry.objects.update(created_at="2026-01-01T00:00Z")
+    assert archiving.ring_for_due() == 0
+    decide(proposed, ApprovalState.REJECTED)
+    AgentRun.objects.filter(status=RunStatus.QUEUED).update(status=RunStatus.CANCELLED)
+    Thread.objects.update(active_at="2026-01-01T00:00Z", live_run=None)
+    assert archiving.ring_for_due() == 1
 
 
 def test_con_05_d_a_call_that_stays_in_the_live_session_can_still_be_approved(
