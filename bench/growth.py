@@ -1,10 +1,11 @@
 """What a turn costs when its conversation is long, beside one whose conversation is short.
 
-Whole turns through the public API, of Waymark alone. What counts is CPU time, of Waymark's processes and of PostgreSQL:
-the model's server reads each request wholly, so that wall time grows with the history whatever Waymark does.
+Whole turns through the public API, of Waymark alone. What counts is CPU time, of Waymark's processes and of PostgreSQL.
+The model's server passes over a long history, so that it takes no part in what grows.
 """
 
 import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -28,16 +29,34 @@ FROM goals_goal goal, generate_series(1, %(entries)s) AS seq WHERE goal.id = ANY
 
 
 @dataclass(slots=True)
-class Growth:
-    """CPU milliseconds per step, round by round, with PostgreSQL's."""
+class Steps:
+    """Milliseconds per step, round by round: CPU time, with PostgreSQL's, and by the clock."""
 
-    short: list[float] = field(default_factory=list)
-    long: list[float] = field(default_factory=list)
+    cpu: list[float] = field(default_factory=list)
+    wall: list[float] = field(default_factory=list)
+
+    def add(self, rounds: Sequence["Steps"]) -> None:
+        self.cpu.append(statistics.mean(each.cpu[0] for each in rounds))
+        self.wall.append(statistics.median(wall for each in rounds for wall in each.wall))
+
+
+@dataclass(slots=True)
+class Growth:
+    short: Steps = field(default_factory=Steps)
+    long: Steps = field(default_factory=Steps)
     errors: list[str] = field(default_factory=list)
 
     @property
     def ratio(self) -> float:
-        return statistics.median(long / short for long, short in zip(self.long, self.short, strict=True))
+        return _ratio(self.long.cpu, self.short.cpu)
+
+    @property
+    def wall_ratio(self) -> float:
+        return _ratio(self.long.wall, self.short.wall)
+
+
+def _ratio(long: Sequence[float], short: Sequence[float]) -> float:
+    return statistics.median(one / other for one, other in zip(long, short, strict=True))
 
 
 def measure_growth(system: System, rounds: int, turns: int) -> Growth:
@@ -50,9 +69,8 @@ def measure_growth(system: System, rounds: int, turns: int) -> Growth:
     _spent(system, short + long, growth)
     for number in range(rounds):
         sides = [(short, growth.short), (long, growth.long)]
-        for goals, figures in sides if number % 2 else reversed(sides):
-            spent = [_spent(system, goals, growth) for _ in range(turns // count)]
-            figures.append(statistics.mean(spent) / count / STEPS)
+        for goals, steps in sides if number % 2 else reversed(sides):
+            steps.add([_spent(system, goals, growth) for _ in range(turns // count)])
     return growth
 
 
@@ -64,13 +82,14 @@ def _seeded(system: System, count: int, entries: int) -> list[str]:
     return goals
 
 
-def _spent(system: System, goals: list[str], growth: Growth) -> float:
-    """Run one turn in each goal, one after the other; return the CPU time of all, in milliseconds."""
+def _spent(system: System, goals: list[str], growth: Growth) -> Steps:
+    """Run one turn in each goal, one after the other."""
     system.client.ask("open", goals)
     before = _used(system)
     batch = system.client.batch(Order(len(goals), 1), lambda: None)
     growth.errors += batch.errors
-    return _used(system) - before
+    cpu = (_used(system) - before) / len(goals) / STEPS
+    return Steps([cpu], [wall / STEPS for wall in batch.walls])
 
 
 def _used(system: System) -> float:

@@ -1,6 +1,7 @@
 """What processes use, as the kernel counts it."""
 
 import os
+import time
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -10,11 +11,12 @@ TICK_MS = 1000 / os.sysconf("SC_CLK_TCK")
 
 def cpu_ms(pids: Iterable[int]) -> float:
     """CPU time so far, user and system, of processes that all still run."""
-    total = 0
-    for pid in pids:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        total += int(fields[11]) + int(fields[12])
-    return total * TICK_MS
+    return sum(time.clock_gettime_ns(_cpu_clock(pid)) for pid in pids) / 1e6
+
+
+def _cpu_clock(pid: int) -> int:
+    """The id of a process's own clock on Linux; /proc only says how many hundredths of a second it was seen to run."""
+    return ~pid << 3 | 2
 
 
 def tree_cpu_ms(root: int) -> float:

@@ -57,16 +57,18 @@ def parts(outcomes: Sequence[Outcome]) -> str:
 def growth(figures: Growth | None) -> str:
     if figures is None:
         return ""
-    short, long = statistics.median(figures.short), statistics.median(figures.long)
-    return (
-        f"growth: CPU ms per step, with PostgreSQL: {short:.1f} at {SHORT} entries, {long:.1f} at {LONG:,}: "
-        f"{figures.ratio:.2f} ×"
+    short, long = figures.short, figures.long
+    rows = ("CPU", short.cpu, long.cpu, figures.ratio), ("wall", short.wall, long.wall, figures.wall_ratio)
+    return "\n".join(
+        f"growth: {name} ms per step: {statistics.median(few):.1f} at {SHORT} entries, "
+        f"{statistics.median(many):.1f} at {LONG:,}: {ratio:.2f} ×"
+        for name, few, many, ratio in rows
     )
 
 
 def document(outcomes: Sequence[Outcome], growth: Growth | None) -> dict[str, Any]:
     return {
-        "growth": asdict(growth) | {"ratio": growth.ratio} if growth else None,
+        "growth": asdict(growth) | {"ratio": growth.ratio, "wall_ratio": growth.wall_ratio} if growth else None,
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
         "cores": os.cpu_count(),
         "load": os.getloadavg()[0],

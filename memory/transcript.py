@@ -13,6 +13,7 @@ from typing import Final
 from uuid import UUID
 
 from memory import pool
+from memory.compaction import characters
 from memory.degrade import Rung, degraded
 from memory.grammar import Grammar
 from memory.media import within_size
@@ -21,6 +22,8 @@ from memory.repair import repaired, unanswered
 
 # What a worker keeps of all conversations. Characters; each is in memory about three times.
 KEPT: Final = 8_000_000
+# What a message takes beside its characters, in the room of as many of them.
+EACH: Final = 100
 
 # What was added, and what was put in quarantine meanwhile.
 LOAD = """
@@ -40,15 +43,20 @@ class Past:
     """The beginning of a session that no later row can change: whole turns, seen as they are stored.
 
     from_seq: where the session begins (see `Thread`). grammar: has read the messages. memo: what adapters have made
-        of them.
+        of them, and of what followed them in the last run. size, following: of both, as `KEPT` counts.
     """
 
     messages: list[Message] = field(default_factory=list)
     next_seq: int = 1
     from_seq: int = 1
     size: int = 0
+    following: int = 0
     grammar: Grammar = field(default_factory=Grammar)
     memo: dict[str, object] = field(default_factory=dict)
+
+    @property
+    def room(self) -> int:
+        return self.size + self.following
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,17 +84,17 @@ class Shelf:
     def take(self, thread_id: UUID) -> Past:
         with self._lock:
             past = self._pasts.pop(thread_id, None)
-            self._size -= past.size if past else 0
+            self._size -= past.room if past else 0
         return past or Past()
 
     def give(self, thread_id: UUID, past: Past) -> None:
         with self._lock:
             replaced = self._pasts.pop(thread_id, None)
             self._pasts[thread_id] = past
-            self._size += past.size - (replaced.size if replaced else 0)
+            self._size += past.room - (replaced.room if replaced else 0)
             while self._size > self._limit:
                 _, old = self._pasts.popitem(last=False)
-                self._size -= old.size
+                self._size -= old.room
 
 
 _shelf = Shelf(KEPT)
@@ -110,13 +118,13 @@ def opened(thread_id: UUID, from_seq: int, recorded: Recorded, *, open_reply: bo
         past = _beginning(from_seq)
         rows = _rows(thread_id, past)
     _move_turns(rows, past)
+    history = (_with_open_reply if open_reply else _transcript)(thread_id, past, rows, recorded)
     try:
-        if open_reply:
-            yield _with_open_reply(thread_id, past, rows, recorded)
-        else:
-            yield _transcript(thread_id, past, rows, recorded)
+        yield history
     finally:
-        _shelf.give(thread_id, past)
+        if past.messages:  # the first turn of a session is read again: there is nothing that it would spare
+            past.following = sum(EACH + characters(message) for message in history.messages[len(past.messages) :])
+            _shelf.give(thread_id, past)
 
 
 def load(thread_id: UUID, from_seq: int, recorded: Recorded) -> list[Message]:
@@ -148,7 +156,7 @@ def _move_turns(rows: list[pool.Row], past: Past) -> None:
     if grown := past.grammar.grown(messages):
         past.grammar = grown
         past.messages += messages
-        past.size += sum(len(blocks) for _, _, blocks, _ in rows[:turn])
+        past.size += sum(EACH + len(blocks) for _, _, blocks, _ in rows[:turn])
         past.next_seq = rows[turn][0] if rows else past.next_seq
         del rows[:turn]
 

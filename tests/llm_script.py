@@ -110,7 +110,7 @@ class Reply:
     hold: threading.Event | None = None
 
     def chunks(self, request: Request) -> list[bytes]:
-        unique = len(request.messages)
+        unique = len(request.raw)
         found = [D({"role": "assistant", "content": None if self.calls else ""})]
         found += _text_chunks("reasoning_content", self.thinking, self.chunk_size)
         found += _text_chunks("content", self.text, self.chunk_size)

@@ -28,6 +28,7 @@ from tests.llm_script import (
     Drop,
     F,
     Hang,
+    Json,
     Raw,
     Reply,
     Request,
@@ -121,6 +122,14 @@ class LLMServer:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
+    def parsed(self, raw: bytes) -> Json:
+        """Return the body of a request, an empty one when it is no JSON object."""
+        try:
+            body = orjson.loads(raw)
+        except orjson.JSONDecodeError:
+            return {}
+        return body if isinstance(body, dict) else {}
+
     def step_for(self, request: Request) -> Step:
         """Choose the answer: refusal, page, pong, script, bench, in this order."""
         if request.method == "GET" or not request.path.endswith("/chat/completions"):
@@ -181,7 +190,7 @@ class Connection(asyncio.Protocol):
             return
         raw = bytes(self._buffer[:length])
         del self._buffer[:length]
-        request, self._head = Request(*self._head, raw, _parsed(raw)), None
+        request, self._head = Request(*self._head, raw, self._server.parsed(raw)), None
         self._task = asyncio.get_running_loop().create_task(self._answer(request))
 
     async def _answer(self, request: Request) -> None:
@@ -255,14 +264,6 @@ def _head(content_type: str = "text/event-stream") -> bytes:
 
 def _chunk(data: bytes) -> bytes:
     return b"%x\r\n%b\r\n" % (len(data), data)
-
-
-def _parsed(raw: bytes) -> dict[str, object]:
-    try:
-        body = orjson.loads(raw)
-    except orjson.JSONDecodeError:
-        return {}
-    return body if isinstance(body, dict) else {}
 
 
 def _completion(reply: Reply) -> dict[str, object]:

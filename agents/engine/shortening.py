@@ -43,7 +43,7 @@ class Shortening:
         Raises:
             CallFailed: for a conversation that stays too long, with words about its largest message.
         """
-        shorter = self._shorter(tuple(messages))
+        shorter = self._shorter(messages)
         while True:
             try:
                 return (yield from self.thinker.agent_call(messages))

@@ -1,7 +1,7 @@
 """Translate out: a ModelRequest as the body of a Chat Completions call.
 
 The history is translated once, and so is what stands before it. A run's messages only grow, so each call after the
-first joins bytes that are kept. The messages come last in the body, so that two calls of a run begin with the same
+first sends bytes that are kept. The messages come last in the body, so that two calls of a run begin with the same
 bytes.
 """
 
@@ -9,7 +9,6 @@ import functools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from operator import is_
 
 from pydantic import JsonValue
 
@@ -33,41 +32,50 @@ def legal_name(name: str) -> str:
 
 
 @dataclass(slots=True)
-class Translated:
-    """What was sent of some messages, piece by piece, so that a history that goes on differently loses its end only.
+class Piece:
+    """Messages that follow each other, as they are sent.
 
-    ends: where each piece ends among the messages. ids: of the tool calls in each piece.
+    ids: of the tool calls in them.
     """
 
-    messages: list[Message] = field(default_factory=list)
-    pieces: list[bytes] = field(default_factory=list)
-    ends: list[int] = field(default_factory=list)
-    ids: list[set[str]] = field(default_factory=list)
+    messages: list[Message]
+    sent: bytes
+    ids: set[str]
+
+    def __add__(self, following: "Piece") -> "Piece":
+        sent = b",".join(filter(None, (self.sent, following.sent)))
+        return Piece(self.messages + following.messages, sent, self.ids | following.ids)
+
+
+@dataclass(slots=True)
+class Translated:
+    """What was sent of some messages, piece by piece, so that a history that goes on differently loses its end only."""
+
+    pieces: list[Piece] = field(default_factory=list)
 
     def follow(self, messages: Sequence[Message]) -> None:
-        """Keep what is the very same, translate the rest, many together: that is several times cheaper than one by
-        one."""
-        kept = self._same(messages)
-        while self.ends and self.ends[-1] > kept:
-            del self.ends[-1], self.pieces[-1], self.ids[-1]
-        del self.messages[self.ends[-1] if self.ends else 0 :]
-        for start in range(len(self.messages), len(messages), TOGETHER):
-            self._add(messages[start : start + TOGETHER])
+        """Keep what says the same, translate the rest, many together: that is several times cheaper than one by one."""
+        for start in range(self._keep(messages), len(messages), TOGETHER):
+            self._add(_piece(messages[start : start + TOGETHER]))
 
-    def _same(self, messages: Sequence[Message]) -> int:
-        if len(self.messages) <= len(messages) and all(map(is_, self.messages, messages)):
-            return len(self.messages)
-        pairs = zip(self.messages, messages, strict=False)
-        shorter = min(len(self.messages), len(messages))
-        return next((at for at, (old, new) in enumerate(pairs) if old is not new), shorter)
+    def _keep(self, messages: Sequence[Message]) -> int:
+        """Drop the pieces from the first that has changed; return how many messages stay. Comparing lists is cheap as
+        long as they hold the very same messages, which is why those that were read anew take the place of the old."""
+        kept = 0
+        for at, piece in enumerate(self.pieces):
+            now = list(messages[kept : kept + len(piece.messages)])
+            if piece.messages != now:
+                del self.pieces[at:]
+                break
+            piece.messages = now
+            kept += len(now)
+        return kept
 
-    def _add(self, messages: Sequence[Message]) -> None:
-        ids: set[str] = set()
-        sent = [item for message in messages for item in _translate(message, ids)]
-        self.pieces.append(dumps(sent)[1:-1] if sent else b"")
-        self.messages.extend(messages)
-        self.ends.append(len(self.messages))
-        self.ids.append(ids)
+    def _add(self, piece: Piece) -> None:
+        """Let small pieces grow together: each step of a run brings one."""
+        while self.pieces and len(self.pieces[-1].messages) <= min(len(piece.messages), TOGETHER // 2):
+            piece = self.pieces.pop() + piece
+        self.pieces.append(piece)
 
 
 class ChatBody:
@@ -86,10 +94,11 @@ class ChatBody:
     @property
     def ids(self) -> set[str]:
         """Of all tool calls in the messages of the last request."""
-        return set().union(*self._history.ids)
+        return set().union(*(piece.ids for piece in self._history.pieces))
 
-    def serialise(self, request: ModelRequest, *, with_usage: bool) -> bytes:
-        """Return the body. `with_usage` asks the server to count tokens, which some refuse."""
+    def serialise(self, request: ModelRequest, *, with_usage: bool) -> list[bytes]:
+        """Return the body in pieces, because a long history costs more to join than everything else in its request.
+        `with_usage` asks the server to count tokens, which some refuse."""
         asked = replace(request, messages=(), tools=tuple(request.tools)), with_usage
         if asked != self._asked:
             self._asked, self._opening, self._system = asked, self._open(request, with_usage), _system(request)
@@ -97,7 +106,9 @@ class ChatBody:
         assert isinstance(kept, Translated)
         kept.follow(request.messages)
         self._history = kept
-        return b"".join((self._opening, b",".join([*self._system, *filter(None, kept.pieces)]), b"]}"))
+        sent = filter(None, (*self._system, *(piece.sent for piece in kept.pieces)))
+        parts = [part for each in sent for part in (b",", each)]
+        return [self._opening, *parts[1:], b"]}"]
 
     def _open(self, request: ModelRequest, with_usage: bool) -> bytes:
         head: dict[str, JsonValue] = {"model": request.model, "stream": True}
@@ -121,6 +132,12 @@ def _tool(spec: ToolSpec) -> JsonValue:
         "parameters": spec.schema,
     }
     return {"type": "function", "function": function}
+
+
+def _piece(messages: Sequence[Message]) -> Piece:
+    ids: set[str] = set()
+    sent = [item for message in messages for item in _translate(message, ids)]
+    return Piece(list(messages), dumps(sent)[1:-1] if sent else b"", ids)
 
 
 def _translate(message: Message, ids: set[str]) -> list[dict[str, JsonValue]]:

@@ -8,7 +8,7 @@ they would cost more than the rest of a run (docs/performance). Importing this m
 import contextlib
 import functools
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import httpx2
 import openai
@@ -46,9 +46,11 @@ class Client:
         headers = {**self.sdk.default_headers, **self.sdk.auth_headers, "Accept-Encoding": "identity"}
         return httpx2.Headers({name: value for name, value in headers.items() if isinstance(value, str)})
 
-    def post(self, body: bytes) -> httpx2.Response:
+    def post(self, body: Sequence[bytes]) -> httpx2.Response:
         """Begin a call of the model. Raises: openai.APIStatusError, httpx2.HTTPError."""
-        request = httpx2.Request("POST", self._url, headers=self._headers, content=body)
+        headers = self._headers.copy()
+        headers["Content-Length"] = str(sum(map(len, body)))
+        request = httpx2.Request("POST", self._url, headers=headers, content=body)
         response = self._http.send(request, stream=True)
         if not response.is_success:
             with contextlib.closing(response):
@@ -129,7 +131,7 @@ class OpenAIProvider:
                 _refuse_usage.add(address)
         return self._post(self._body.serialise(request, with_usage=False))
 
-    def _post(self, body: bytes) -> httpx2.Response:
+    def _post(self, body: Sequence[bytes]) -> httpx2.Response:
         response = self._client.post(body)
         if response.headers.get("content-type", "").startswith("text/html"):
             response.close()

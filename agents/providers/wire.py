@@ -26,6 +26,7 @@ CONNECT_SECONDS = 10.0
 WRITE_SECONDS = 30.0
 KEEP_SECONDS = 30.0
 READ_BYTES = 65_536
+BLOCK_BYTES = 65_536
 # No honest answer to one call is longer; a server that sends without end must not fill the memory. Bytes.
 LONGEST_ANSWER = 32_000_000
 
@@ -160,7 +161,8 @@ class _Exchange(httpx2.SyncByteStream):
         self._held.settimeout(seconds["write"])
         # A server may refuse before it has read everything, and close: its answer says more than the failed write.
         with contextlib.suppress(httpx2.WriteError), _mapped(httpx2.WriteTimeout, httpx2.WriteError):
-            self._held.sendall(_encoded(request))
+            for block in _blocks(request):
+                self._held.sendall(block)
         self._held.settimeout(seconds["read"])
         with _mapped(httpx2.ReadTimeout, httpx2.ReadError):
             self._answer.begin()
@@ -184,10 +186,18 @@ class _Exchange(httpx2.SyncByteStream):
             self._keep(self._held) if self._is_whole else self._held.close()
 
 
-def _encoded(request: httpx2.Request) -> bytes:
-    first = b"%b %b HTTP/1.1\r\n" % (request.method.encode(), request.url.raw_path)
-    lines = (b"%b: %b\r\n" % header for header in request.headers.raw)
-    return b"".join((first, *lines, b"\r\n", request.read()))
+def _blocks(request: httpx2.Request) -> Iterator[bytearray]:
+    """What is to be sent, little by little: a long conversation is never joined to one more copy of itself."""
+    block = bytearray(b"%b %b HTTP/1.1\r\n" % (request.method.encode(), request.url.raw_path))
+    block += b"".join(b"%b: %b\r\n" % header for header in request.headers.raw) + b"\r\n"
+    assert isinstance(request.stream, httpx2.SyncByteStream)
+    for piece in request.stream:
+        block += piece
+        if len(block) >= BLOCK_BYTES:
+            yield block
+            block = bytearray()
+    if block:
+        yield block
 
 
 class Transport(httpx2.BaseTransport):

@@ -173,7 +173,7 @@ def _grammar(database: psycopg.Connection[Any], wanted: dict[str, Any]) -> list[
     found = []
     for thread, rows in itertools.groupby(database.execute(sql, wanted).fetchall(), key=lambda row: row[0]):
         messages = repaired([Message(role=role, blocks=BLOCKS.validate_python(blocks)) for _, role, blocks in rows])
-        body = ChatBody("max_tokens").serialise(ModelRequest("m", "", messages), with_usage=False)
+        body = b"".join(ChatBody("max_tokens").serialise(ModelRequest("m", "", messages), with_usage=False))
         if problem := violation(Request("POST", "", {}, body, orjson.loads(body))):
             found.append(Violation(HISTORY, problem, str(thread)))
     return found

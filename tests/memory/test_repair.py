@@ -115,7 +115,7 @@ RECORDED = st.dictionaries(IDS, st.sampled_from(["done", ""])).map(
 
 def strict(history: list[Message]) -> str:
     """What the strict server of the tests says to a history."""
-    raw = ChatBody("max_tokens").serialise(ModelRequest("m", "Be brief.", history), with_usage=True)
+    raw = b"".join(ChatBody("max_tokens").serialise(ModelRequest("m", "Be brief.", history), with_usage=True))
     return violation(Request("POST", "/v1/chat/completions", {}, raw, orjson.loads(raw)))
 
 

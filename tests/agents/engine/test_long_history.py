@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from unittest.mock import ANY
 from uuid import UUID
 
 import pytest
@@ -78,6 +79,16 @@ def test_conversations_not_used_for_longest_make_room(shelf: transcript.Shelf) -
     for each in ids:
         small.give(each, transcript.Past(next_seq=9, size=40))
     assert [small.take(each).next_seq for each in ids] == [1, 9, 9]
+
+
+def test_a_first_turn_is_not_kept_and_the_last_turn_counts_among_what_is(
+    goal: Goal, say: Say, llm: LLMServer, shelf: transcript.Shelf
+) -> None:
+    llm.script([Reply(text="Hello."), Reply(text="long " * 2_000)])
+    say("one")
+    assert shelf.take(goal.thread_id) == transcript.Past(grammar=ANY)
+    say("two")
+    assert shelf.take(goal.thread_id).room > 10_000, "what adapters keep of it fills the memory too"
 
 
 def test_an_entry_put_in_quarantine_since_is_seen_plain_and_whole_again_after_its_release(
