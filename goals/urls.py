@@ -7,7 +7,6 @@ from goals.views import chat, goals, home, jobs, models, notes, settings, styleg
 urlpatterns = [
     path("", home.home, name="home"),
     path("ask/", home.ask, name="ask"),
-    path("again/<uuid:message_id>/", home.try_again, name="try_again"),
     path("goals/new/", goals.goal_new, name="goal_new"),
     path("goals/<uuid:goal_id>/", chat.goal, name="goal"),
     path("sidebar/", chat.sidebar, name="sidebar"),

@@ -316,7 +316,12 @@ def test_objects_of_others_do_not_exist(client: Client) -> None:
     connection, device = ModelConnectionFactory.create(user=goal.user), DeviceTokenFactory.create(user=goal.user)
     reads = [f"/goals/{goal.pk}/settings/", f"/goals/{goal.pk}/notes/", f"/notes/{note.pk}/"]
     writes = [f"/goals/{goal.pk}/{act}/" for act in ("settings", "archive", "reopen", "delete")]
-    writes += [f"/notes/{note.pk}/", f"/notes/{note.pk}/delete/", f"/jobs/{run.pk}/stop/", f"/again/{error.pk}/"]
+    writes += [
+        f"/notes/{note.pk}/",
+        f"/notes/{note.pk}/delete/",
+        f"/jobs/{run.pk}/stop/",
+        f"/messages/{error.pk}/retry",
+    ]
     writes += [f"/settings/models/{connection.pk}/{act}/" for act in ("test", "default", "delete")]
     writes += [f"/settings/devices/{device.pk}/revoke/"]
     assert {path: client.get(path).status_code for path in reads} == dict.fromkeys(reads, 404)
