@@ -125,7 +125,7 @@ def test_answers_without_a_body_end_with_their_head(client: httpx2.Client) -> No
     assert [number for number, _ in peer.requests] == [0, 0, 0]
 
 
-def _endless(start: bytes, piece: bytes) -> Iterator[bytes]:
+def endless(start: bytes, piece: bytes) -> Iterator[bytes]:
     yield start
     while True:
         yield piece
@@ -151,7 +151,7 @@ def test_nothing_that_a_server_sends_is_read_without_end(
     client: httpx2.Client, monkeypatch: pytest.MonkeyPatch, answer: tuple[bytes, bytes]
 ) -> None:
     monkeypatch.setattr(exchange, "LONGEST_ANSWER", 1_000_000)
-    with Peer([_endless(*answer)]) as peer, pytest.raises(httpx2.RemoteProtocolError):
+    with Peer([endless(*answer)]) as peer, pytest.raises(httpx2.RemoteProtocolError):
         client.post(peer.url)
 
 
@@ -160,16 +160,16 @@ def test_an_answer_in_drops_takes_no_longer_than_an_answer_may(
     client: httpx2.Client, monkeypatch: pytest.MonkeyPatch, answer: tuple[bytes, bytes]
 ) -> None:
     monkeypatch.setattr(exchange, "LONGEST_SECONDS", 0.3)
-    drops = (time.sleep(0.02) or piece for piece in _endless(*answer))
+    drops = (time.sleep(0.02) or piece for piece in endless(*answer))
     with Peer([drops]) as peer, pytest.raises(httpx2.ReadTimeout):
         client.post(peer.url)
 
 
 def test_a_compressed_answer_is_not_asked_for_and_not_unpacked(client: httpx2.Client) -> None:
     bomb = gzip.compress(b"0" * 10_000_000)
-    with Peer([OK + b"content-encoding: gzip\r\n\r\n" + bomb]) as peer:
-        with pytest.raises(httpx2.DecodingError, match="compressed"):
-            client.post(peer.url)
+    compressed = OK + b"content-encoding: gzip\r\n\r\n" + bomb
+    with Peer([compressed]) as peer, pytest.raises(httpx2.DecodingError, match="compressed"):
+        client.post(peer.url)
     assert b"accept-encoding: identity" in peer.requests[0][1].lower()
 
 
