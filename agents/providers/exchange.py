@@ -1,6 +1,6 @@
 """One request and its answer, over a socket that is open (see `wire`).
 
-The standard library reads the head of an answer, the body is passed on as it arrives.
+The standard library reads the answer, and its body is passed on as it arrives.
 """
 
 import contextlib
@@ -11,8 +11,6 @@ from collections.abc import Buffer, Callable, Iterator
 from http.client import HTTPException, HTTPResponse
 
 import httpx2
-
-from agents.providers.framing import framing_of
 
 READ_BYTES = 65_536
 # No honest answer to one call is longer, nor the heads before it; a server that sends without end must neither fill the
@@ -78,7 +76,7 @@ class Exchange(httpx2.SyncByteStream):
         self._held = held
         self._keep = keep
         self._answer = _Answer(held, method=method)
-        self._is_whole = False
+        self._is_whole = self._is_closed = False
 
     def start(self, request: httpx2.Request, seconds: dict[str, float | None]) -> httpx2.Response:
         self._held.settimeout(seconds["write"])
@@ -94,15 +92,18 @@ class Exchange(httpx2.SyncByteStream):
         return httpx2.Response(self._answer.status, headers=headers, stream=self)
 
     def __iter__(self) -> Iterator[bytes]:
-        framing = framing_of(self._answer)
         with mapped(httpx2.ReadTimeout, httpx2.ReadError):
-            while not framing.over:
-                yield framing.feed(self._answer.fp.read1(READ_BYTES))
-        self._is_whole = not (framing.rest or self._answer.will_close)
+            while read := self._answer.read1(READ_BYTES):
+                yield read
+            if self._answer.length:
+                raise HTTPException(f"{self._answer.length} bytes of the answer are missing")
+        self._is_whole = not self._answer.will_close
 
     def close(self) -> None:
-        if not self._answer.isclosed():
-            self._answer.close()
+        """Let go of the socket, once."""
+        self._answer.close()
+        if not self._is_closed:
+            self._is_closed = True
             self._keep(self._held) if self._is_whole else self._held.close()
 
 

@@ -8,14 +8,12 @@ import socket
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from http.client import HTTPException
 from typing import BinaryIO, Self
 
 import httpx2
 import pytest
 
 from agents.providers import exchange, wire
-from agents.providers.framing import Chunks, Plain
 
 OK = b"HTTP/1.1 200 OK\r\n"
 SIZED = OK + b"content-length: 4\r\n\r\n"
@@ -181,10 +179,16 @@ def test_silence_is_a_time_out(sent: bytes) -> None:
 
 def test_a_connection_is_kept_unless_the_server_wants_it_closed(client: httpx2.Client) -> None:
     closing = WHOLE.replace(b"\r\n\r\n", b"\r\nconnection: close\r\n\r\n")
-    with Peer([WHOLE, closing, WHOLE, WHOLE + b"and more", WHOLE]) as peer:
-        assert [client.post(peer.url).text for _ in range(5)] == ["done"] * 5
+    with Peer([WHOLE, closing, WHOLE, WHOLE]) as peer:
+        assert [client.post(peer.url).text for _ in range(4)] == ["done"] * 4
         client.close()
-    assert [number for number, _ in peer.requests] == [0, 0, 1, 1, 2]
+    assert [number for number, _ in peer.requests] == [0, 0, 1, 1]
+
+
+def test_what_comes_after_an_answer_is_never_the_next_one(client: httpx2.Client) -> None:
+    with Peer([WHOLE + OK + b"content-length: 3\r\n\r\nbad", WHOLE]) as peer:
+        assert [client.post(peer.url).text for _ in range(2)] == ["done"] * 2
+        client.close()
 
 
 def test_a_connection_that_the_server_closed_meanwhile_is_not_used(client: httpx2.Client) -> None:
@@ -234,30 +238,3 @@ def test_closing_the_client_hangs_up_in_the_middle_of_an_answer(client: httpx2.C
         response = client.send(client.build_request("POST", peer.url), stream=True)
         client.close()
     assert not response.is_closed
-
-
-@pytest.mark.parametrize("size", [1, 2, 3, 5, 1_000])
-def test_chunks_are_understood_at_every_cut(size: int) -> None:
-    stream = b"A\r\n0123456789\r\n2;x\r\n\r\n\r\n00c \r\n0\r\n\r\n9876543\r\n0\r\nX: 1\r\n\r\n"
-    chunks = Chunks()
-    content = b"".join(chunks.feed(stream[at : at + size]) for at in range(0, len(stream), size))
-    assert (content, chunks.over, chunks.rest) == (b"0123456789\r\n0\r\n\r\n9876543", True, b"")
-
-
-def test_what_a_read_holds_comes_out_at_once_even_of_a_chunk_that_is_not_whole() -> None:
-    chunks = Chunks()
-    assert chunks.feed(b"3\r\nabc\r\n3\r\nd") == b"abcd"
-    assert chunks.feed(b"ef\r\n0\r\n\r\nHTTP/1.1") == b"ef"
-    assert (chunks.over, chunks.rest) == (True, b"HTTP/1.1")
-
-
-@pytest.mark.parametrize("framing", [Plain(3), Chunks()])
-def test_the_end_of_the_connection_is_not_the_end_of_the_answer(framing: Plain | Chunks) -> None:
-    with pytest.raises(HTTPException, match="missing"):
-        framing.feed(b"")
-
-
-@pytest.mark.parametrize("sent", [b"four\r\n", b"-1\r\n", b"4\r\ndone!\r\n", b"4" * 20 + b"\r\n", b"0" * 70_000])
-def test_what_are_no_chunks_is_refused_at_once(sent: bytes) -> None:
-    with pytest.raises(HTTPException, match="not in chunks"):
-        Chunks().feed(sent)
