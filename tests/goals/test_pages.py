@@ -233,7 +233,8 @@ def test_jobs_are_listed_with_owner_state_and_cost_and_live_ones_can_be_stopped(
     assert "Move to Graz" in page
     assert "no answer" in page
     assert "$0.31" in page
-    client.post(f"/jobs/{live.pk}/stop/")
+    assert f'action="/runs/{live.pk}/stop"' in page
+    assert client.post(f"/runs/{live.pk}/stop", {"next": "/jobs/"})["Location"] == "/jobs/"
     assert AgentRun.objects.get(pk=live.pk).status == RunStatus.CANCELLING
 
 
@@ -319,7 +320,7 @@ def test_objects_of_others_do_not_exist(client: Client) -> None:
     writes += [
         f"/notes/{note.pk}/",
         f"/notes/{note.pk}/delete/",
-        f"/jobs/{run.pk}/stop/",
+        f"/runs/{run.pk}/stop",
         f"/messages/{error.pk}/retry",
     ]
     writes += [f"/settings/models/{connection.pk}/{act}/" for act in ("test", "default", "delete")]
