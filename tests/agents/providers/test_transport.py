@@ -123,9 +123,10 @@ def test_answers_without_a_body_end_with_their_head(client: httpx2.Client) -> No
     assert [number for number, _ in peer.requests] == [0, 0, 0]
 
 
-def endless(start: bytes, piece: bytes) -> Iterator[bytes]:
+def endless(start: bytes, piece: bytes, pause: float = 0) -> Iterator[bytes]:
     yield start
     while True:
+        time.sleep(pause)
         yield piece
 
 
@@ -158,8 +159,7 @@ def test_an_answer_in_drops_takes_no_longer_than_an_answer_may(
     client: httpx2.Client, monkeypatch: pytest.MonkeyPatch, answer: tuple[bytes, bytes]
 ) -> None:
     monkeypatch.setattr(exchange, "LONGEST_SECONDS", 0.3)
-    drops = (time.sleep(0.02) or piece for piece in endless(*answer))
-    with Peer([drops]) as peer, pytest.raises(httpx2.ReadTimeout):
+    with Peer([endless(*answer, pause=0.02)]) as peer, pytest.raises(httpx2.ReadTimeout):
         client.post(peer.url)
 
 
