@@ -77,8 +77,9 @@ def _thread(request: SignedInRequest, thread_id: UUID) -> Thread:
 
 
 def _line(entry: Entry) -> Line:
-    html = SafeString(markdown.render(entry.words)) if entry.role == "assistant" else SafeString()
-    return Line(entry.role, entry.at, entry.words, html, list(_folded(entry)))
+    words = entry.message.words
+    html = SafeString(markdown.render(words)) if entry.role == "assistant" else SafeString()
+    return Line(entry.role, entry.at, words, html, list(_folded(entry)))
 
 
 def _folded(entry: Entry) -> Iterator[Part]:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from uuid import UUID
 
+from django.contrib import messages
 from django.db.models import Q
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404, render
@@ -74,12 +75,12 @@ def run_retry(request: SignedInRequest, run_id: UUID) -> HttpResponse:
 @require_POST
 @signed_in
 def message_retry(request: SignedInRequest, message_id: UUID) -> HttpResponse:
-    messages = ThreadMessage.objects.for_user(request.user).select_related("thread")
-    message = get_object_or_404(messages, pk=message_id)
+    mine = ThreadMessage.objects.for_user(request.user).select_related("thread")
+    message = get_object_or_404(mine, pk=message_id)
     try:
         retry(message)
     except Refused as refused:
-        return _refused(request, message.thread, refused, "")
+        return _refused(request, message.thread, refused)
     return _now(request, message.thread)
 
 
@@ -114,7 +115,7 @@ def _decided(request: SignedInRequest, action_id: UUID, decision: Callable[[Agen
     try:
         decision(action)
     except Refused as refused:
-        return _refused(request, action.thread, refused, "")
+        return _refused(request, action.thread, refused)
     return _now(request, action.thread, Q(metadata__action=str(action_id)))
 
 
@@ -138,11 +139,15 @@ def _news(request: HttpRequest, screen: Screen, new: UUID | None = None) -> str:
     return frames.append(new, piece.html) if new and piece else ""
 
 
-def _refused(request: HttpRequest, thread: Thread, refused: Refused, content: str) -> HttpResponse:
-    """422 with the reason beside the composer; what was written stays in it."""
+def _refused(request: HttpRequest, thread: Thread, refused: Refused, content: str | None = None) -> HttpResponse:
+    """422 with the reason beside the composer; what was written stays in it. A button that was pressed without script
+    leads back to its page, which then says the reason."""
     if _is_partial(request):
         note = render(request, "agents/parts/refused.html", {"error": refused.message}).content.decode()
         return HttpResponse(frames.partial("#composer-note", "innerHTML", note), status=422)
+    if content is None:
+        messages.error(request, refused.message)
+        return _back(request)
     page = conversation(request, thread, error=refused.message, content=content)
     return render(request, "agents/thread.html", page, status=422)
 

@@ -228,8 +228,9 @@ WAYMARK_MAX_QUEUED_PER_USER = env.int("WAYMARK_MAX_QUEUED_PER_USER", default=20)
 WAYMARK_MESSAGE_LENGTH = env.int("WAYMARK_MESSAGE_LENGTH", default=100_000)
 WAYMARK_OBSERVATION_LENGTH = env.int("WAYMARK_OBSERVATION_LENGTH", default=20_000)
 
-# A model that fails is asked again (docs/reliability.md "Retries"): first under the lease, then after longer waits,
-# each twice as long as the one before. A vendor that asks for a longer pause than the longest ends the run. Seconds.
+# A model that fails is asked again (docs/reliability.md "When the model fails"): first under the lease, then after
+# longer waits, each twice as long as the one before. A vendor that asks for a longer pause than the longest ends the
+# run. Seconds.
 WAYMARK_RETRY_HELD_TRIES = env.int("WAYMARK_RETRY_HELD_TRIES", default=2)
 WAYMARK_RETRY_HELD_SECONDS = env.float("WAYMARK_RETRY_HELD_SECONDS", default=1.5)
 WAYMARK_RETRY_HELD_LONGEST = env.float("WAYMARK_RETRY_HELD_LONGEST", default=10)

@@ -7,7 +7,6 @@ from goals.views import chat, goals, home, jobs, models, notes, settings, styleg
 urlpatterns = [
     path("", home.home, name="home"),
     path("ask/", home.ask, name="ask"),
-    path("again/<uuid:message_id>/", home.try_again, name="try_again"),
     path("goals/new/", goals.goal_new, name="goal_new"),
     path("goals/<uuid:goal_id>/", chat.goal, name="goal"),
     path("sidebar/", chat.sidebar, name="sidebar"),
@@ -22,7 +21,6 @@ urlpatterns = [
     path("notes/<uuid:note_id>/", notes.note, name="note"),
     path("notes/<uuid:note_id>/delete/", notes.note_delete, name="note_delete"),
     path("jobs/", jobs.jobs, name="jobs"),
-    path("jobs/<uuid:run_id>/stop/", jobs.job_stop, name="job_stop"),
     path("welcome/", welcome.welcome, name="welcome"),
     path("welcome/goal/", welcome.welcome_goal, name="welcome_goal"),
     path("welcome/skip/", welcome.welcome_skip, name="welcome_skip"),

@@ -7,16 +7,15 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
-from memory.compaction import shortened
-from memory.messages import Block, Message, Role, Text, ToolResult, ToolUse
+from memory.messages import Block, Message, Role
 from memory.models import HistoryEntry
-from memory.text import clip
+from memory.text import clip, shortened
 
 SUMMARY_LENGTH = 2_000
 # A tsvector holds a megabyte at most, and words that are all different fill it soonest (case STO-03). Characters.
 TEXT_LENGTH = 150_000
 PART_LENGTH = 5_000
-_SPEAKERS = {"user": "User", "assistant": "Agent"}
+_SPEAKERS = {"user": "User", "assistant": "Agent", "tool": "Tool result"}
 
 
 class Entry(BaseModel):
@@ -34,12 +33,6 @@ class Entry(BaseModel):
     def message(self) -> Message:
         return Message(role=self.role, blocks=self.blocks)
 
-    @property
-    def words(self) -> str:
-        """What was said: of a user's entry without the context before it."""
-        texts = [block.text for block in self.blocks if isinstance(block, Text)]
-        return "\n\n".join(texts[-1:] if self.role == "user" else texts)
-
 
 ENTRIES: TypeAdapter[list[Entry]] = TypeAdapter(list[Entry])
 
@@ -52,7 +45,7 @@ def entry_of(row: HistoryEntry) -> Entry:
 
 def conversation(entries: Iterable[Entry], part: int = PART_LENGTH) -> str:
     """Who said what, which tools were called and what they gave; each at most `part` characters."""
-    return "\n".join(line for entry in entries for line in _lines(entry, part))
+    return "\n".join(line for entry in entries for line in _lines(entry.message, part))
 
 
 def searchable(entries: Iterable[Entry]) -> str:
@@ -61,8 +54,9 @@ def searchable(entries: Iterable[Entry]) -> str:
 
 def fallback_summary(entries: Sequence[Entry]) -> str:
     """A summary that needs no model: the first and the last that the user said, and what was used (mission B7)."""
-    asked = [entry.words for entry in entries if entry.role == "user"]
-    tools = Counter(block.name for entry in entries for block in entry.blocks if isinstance(block, ToolUse))
+    messages = [entry.message for entry in entries]
+    asked = [message.words for message in messages if message.role == "user"]
+    tools = Counter(call.name for message in messages for call in message.calls)
     sentences = [f"{len(entries)} entries, {len(asked)} of them by the user."]
     if asked:
         sentences.append(f"It began with “{clip(asked[0], 300)}”")
@@ -73,12 +67,8 @@ def fallback_summary(entries: Sequence[Entry]) -> str:
     return clip(" ".join(sentences), SUMMARY_LENGTH)
 
 
-def _lines(entry: Entry, part: int) -> Iterable[str]:
-    if words := entry.words.strip():
-        yield f"{_SPEAKERS.get(entry.role, 'Tool')}: {shortened(words, part)}"
-    for block in entry.blocks:
-        match block:
-            case ToolUse():
-                yield f"Tool call: {block.name} {shortened(str(block.arguments), part)}"
-            case ToolResult():
-                yield f"Tool result: {shortened(block.content, part)}"
+def _lines(message: Message, part: int) -> Iterable[str]:
+    if words := message.words.strip():
+        yield f"{_SPEAKERS[message.role]}: {shortened(words, part)}"
+    for call in message.calls:
+        yield f"Tool call: {call.name} {shortened(str(call.arguments), part)}"

@@ -8,7 +8,8 @@ import json
 from collections.abc import Sequence
 from itertools import accumulate
 
-from memory.messages import Block, Message, Text, Thinking, ToolResult, ToolUse
+from memory.messages import Block, Message, Text, Thinking, ToolResult, ToolUse, rewritten
+from memory.text import shortened
 
 # What a token is, when no vendor has counted them.
 CHARACTERS_PER_TOKEN = 4
@@ -16,13 +17,6 @@ CHARACTERS_PER_TOKEN = 4
 
 def characters(message: Message) -> int:
     return sum(map(_length, message.blocks))
-
-
-def words(message: Message) -> str:
-    """What a message says, without the context that precedes a user's words."""
-    texts = [block.text for block in message.blocks if isinstance(block, Text)]
-    results = [block.content for block in message.blocks if isinstance(block, ToolResult)]
-    return "\n\n".join(texts[-1:] if message.role == "user" else [*texts, *results])
 
 
 def estimate(messages: Sequence[Message]) -> int:
@@ -46,7 +40,11 @@ def cut(messages: Sequence[Message], share: float) -> int:
 
 def clipped(messages: Sequence[Message], longest: int) -> list[Message]:
     """Return the same messages with every result and every text of the agent cut to `longest` characters."""
-    return [message if message.role == "user" else _clip(message, longest) for message in messages]
+
+    def short(text: str) -> str:
+        return shortened(text, longest)
+
+    return [message if message.role == "user" else rewritten(message, short, short) for message in messages]
 
 
 def _starts_turn(messages: Sequence[Message], at: int, message: Message) -> bool:
@@ -61,26 +59,3 @@ def _length(block: Block) -> int:
             return len(block.content)
         case ToolUse():
             return len(block.name) + len(json.dumps(block.arguments))
-
-
-def _clip(message: Message, longest: int) -> Message:
-    return message.model_copy(update={"blocks": tuple(_clip_block(block, longest) for block in message.blocks)})
-
-
-def _clip_block(block: Block, longest: int) -> Block:
-    match block:
-        case Text():
-            return block.model_copy(update={"text": shortened(block.text, longest)})
-        case ToolResult():
-            return block.model_copy(update={"content": shortened(block.content, longest)})
-        case _:
-            return block
-
-
-def shortened(text: str, longest: int) -> str:
-    """Return the head and the tail of a text that is longer than `longest` characters, and how much is between."""
-    left_out = len(text) - longest
-    if left_out <= 0:
-        return text
-    head = longest * 3 // 4
-    return f"{text[:head]}\n[… {left_out:,} characters left out …]\n{text[len(text) - (longest - head) :]}"

@@ -10,10 +10,10 @@ from enum import StrEnum
 from typing import Final
 
 from memory.media import without_media
-from memory.messages import Block, Message, Text, ToolResult, user
+from memory.messages import Message, Text, rewritten, user
+from memory.text import shortened
 
 SHORT_RESULT: Final = 500
-SHORTENED: Final = "\n[shortened: the model's server refused the whole]"
 RESULT_LEFT_OUT: Final = "[The result of a tool call was left out here: the model's server refused it.]"
 
 
@@ -47,21 +47,11 @@ def degraded(message: Message, rung: Rung) -> Message:
     is nothing to make plainer. A message never becomes empty, and calls and results only vanish together."""
     if rung is Rung.TEXT:
         return _as_text(message)
-    blocks = tuple(_plainer(block, rung) for block in message.blocks)
-    return message if blocks == message.blocks else Message(role=message.role, blocks=blocks)
+    return rewritten(message, without_media, _short if rung is Rung.SHORT else without_media)
 
 
-def _plainer(block: Block, rung: Rung) -> Block:
-    match block:
-        case Text(text=text):
-            return Text(text=without_media(text))
-        case ToolResult(content=content):
-            content = without_media(content)
-            if rung is Rung.SHORT and len(content) > SHORT_RESULT:
-                content = content[:SHORT_RESULT] + SHORTENED
-            return block.model_copy(update={"content": content})
-        case _:
-            return block
+def _short(result: str) -> str:
+    return shortened(without_media(result), SHORT_RESULT)
 
 
 def _as_text(message: Message) -> Message:

@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from memory.messages import Block, Message, Text, ToolResult
+from memory.messages import Message, rewritten
 
 LEFT_OUT: Final = "[media left out]"
 # A single piece that is larger is never sent: no vendor takes it, and it would be paid for with every call. Characters.
@@ -13,31 +13,15 @@ _DATA = re.compile(r"data:[\w.+-]{1,80}/[\w.+-]{1,80}(?:;[\w=.+-]{1,80}){0,4};ba
 
 def without_media(text: str, longest: int = 0) -> str:
     """Return `text` with each data address of more than `longest` characters shown as left out."""
-    if ";base64," not in text:
+    if len(text) <= longest or ";base64," not in text:
         return text
     return _DATA.sub(lambda found: LEFT_OUT if len(found[0]) > longest else found[0], text)
 
 
 def within_size(message: Message) -> Message:
     """Return the message without what is too large to be sent at all; mostly the very same message."""
-    if not any(_size(block) > LARGEST for block in message.blocks):
-        return message
-    return Message(role=message.role, blocks=tuple(_block_within_size(block) for block in message.blocks))
+    return rewritten(message, _within_size, _within_size)
 
 
-def _size(block: Block) -> int:
-    match block:
-        case Text(text=words) | ToolResult(content=words):
-            return len(words)
-        case _:
-            return 0
-
-
-def _block_within_size(block: Block) -> Block:
-    match block:
-        case Text(text=text):
-            return Text(text=without_media(text, LARGEST))
-        case ToolResult(content=content):
-            return block.model_copy(update={"content": without_media(content, LARGEST)})
-        case _:
-            return block
+def _within_size(text: str) -> str:
+    return without_media(text, LARGEST)

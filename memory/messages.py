@@ -4,7 +4,7 @@ A value has no id and no row; equal content is equal. Rows, ids and times live i
 `agents.providers`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter
@@ -67,6 +67,13 @@ class Message(Value):
         return "\n\n".join(block.text for block in self.blocks if isinstance(block, Text))
 
     @property
+    def words(self) -> str:
+        """What was said or came back, without the context that precedes a user's words."""
+        texts = [block.text for block in self.blocks if isinstance(block, Text)]
+        results = [block.content for block in self.blocks if isinstance(block, ToolResult)]
+        return "\n\n".join(texts[-1:] if self.role == "user" else [*texts, *results])
+
+    @property
     def calls(self) -> tuple[ToolUse, ...]:
         return tuple(block for block in self.blocks if isinstance(block, ToolUse))
 
@@ -83,3 +90,20 @@ def assistant(text: str, calls: Iterable[ToolUse] = ()) -> Message:
 
 def tool(result: ToolResult) -> Message:
     return Message(role="tool", blocks=(result,))
+
+
+def rewritten(message: Message, text: Callable[[str], str], result: Callable[[str], str]) -> Message:
+    """Return the message with each of its texts and the content of each result as these functions give them; the very
+    same message when that changes nothing."""
+    blocks = tuple(_rewritten(block, text, result) for block in message.blocks)
+    return message if blocks == message.blocks else Message(role=message.role, blocks=blocks)
+
+
+def _rewritten(block: Block, text: Callable[[str], str], result: Callable[[str], str]) -> Block:
+    match block:
+        case Text(text=words) if (changed := text(words)) != words:
+            return Text(text=changed)
+        case ToolResult(content=words) if (changed := result(words)) != words:
+            return block.model_copy(update={"content": changed})
+        case _:
+            return block

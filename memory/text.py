@@ -66,6 +66,21 @@ def _inside_grapheme(text: str, cut: int) -> bool:
     return False
 
 
+def shortened(text: str, longest: int) -> str:
+    """Return `text` when it has at most `longest` characters; else its head, how much was left out, and its tail,
+    which make up no more than that: what was shortened once stays as it is."""
+    if len(text) <= longest:
+        return text
+    kept = max(longest - len(_left_out(len(text), len(text))), 0)
+    head = kept * 3 // 4
+    mark = _left_out(len(text) - kept, len(text))
+    return f"{text[:head]}{mark}{text[len(text) - (kept - head) :]}"[:longest]
+
+
+def _left_out(number: int, of: int) -> str:
+    return f"\n[… {number:,} of {of:,} characters left out …]\n"
+
+
 def without_marks(markdown: str) -> str:
     """Return the words of a markdown text, without headings and the marks that only a page turns into form."""
     return _MARKS_OF_LINES.sub("", _HEADING.sub("", markdown)).replace("**", "")

@@ -1,6 +1,7 @@
 """The shape of the house: what import-linter cannot see."""
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,7 @@ TOP_LEVEL = {
 }
 LONGEST_FILE = 300
 LONGEST_FUNCTION = 60
+CITED = re.compile(r"\bmission ([A-Z]\d+)|\b([A-Z]{3}-\d\d)\b|\b(I\d+)\b")
 
 
 def sources() -> Iterator[Path]:
@@ -45,3 +47,16 @@ def test_files_and_functions_stay_small() -> None:
 def test_the_top_level_holds_only_what_was_agreed() -> None:
     here = {path.name for path in ROOT.iterdir() if not path.name.startswith(".")}
     assert here <= TOP_LEVEL, f"unexpected: {here - TOP_LEVEL}"
+
+
+def test_every_rule_that_is_cited_is_listed() -> None:
+    listed = {*re.findall(r"^\| (\S+) \|", f"{_read('docs/rules.md')}{_read('docs/reliability.md')}", re.MULTILINE)}
+    for path in [*sources(), *(ROOT / "tests").rglob("*.py")]:
+        text = path.read_text(encoding="utf-8")
+        names = re.findall(r"def test_([a-z]{3})_(\d\d)_", text)
+        cited = {"".join(groups) for groups in CITED.findall(text)} | {f"{case.upper()}-{no}" for case, no in names}
+        assert cited <= listed, f"{path} cites {cited - listed}, which docs/rules.md does not list"
+
+
+def _read(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")

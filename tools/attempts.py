@@ -7,7 +7,7 @@ from django.conf import settings
 from pydantic import JsonValue
 
 from memory.messages import Message, ToolResult, ToolUse, tool as tool_message
-from memory.text import clean
+from memory.text import clean, shortened
 from tools.base import UNCERTAIN, Arguments, Effect, Outcome, Reversal, Risk
 from tools.models import ActionStatus
 from tools.registry import AnyTool
@@ -90,10 +90,4 @@ class Result:
 def observation(text: str) -> str:
     """Never blank (strict vendors refuse it, case HIS-04), never longer than a model should read."""
     text = clean(text)
-    if not text.strip():
-        return "Done, no output."
-    limit = settings.WAYMARK_OBSERVATION_LENGTH
-    if len(text) <= limit:
-        return text
-    head, tail = limit * 3 // 4, limit // 4
-    return f"{text[:head]}\n[… {len(text) - head - tail:,} of {len(text):,} characters left out …]\n{text[-tail:]}"
+    return shortened(text, settings.WAYMARK_OBSERVATION_LENGTH) if text.strip() else "Done, no output."

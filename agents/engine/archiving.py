@@ -54,7 +54,8 @@ LIMIT 200
 
 def ring_for_due() -> int:
     """Ring for every session that has been idle for long, unless something in it waits for its user's approval, and
-    for every archive that somebody has begun and left; returns how many there were. Ringing twice is harmless: one of two archivers finds the session reserved."""
+    for every archive that somebody has begun and left; returns how many there were. Ringing twice is harmless: one of
+    two archivers finds the session reserved."""
     kinds = [kind.kind() for kind in _kinds() if kind.has_sessions]
     due = pool.execute(DUE, {"kinds": kinds, "idle": settings.WAYMARK_SESSION_IDLE_MINUTES})
     for (thread_id,) in due:

@@ -1,4 +1,4 @@
-"""Whether and when a failed model call is repeated, as a pure policy (docs/reliability.md "Retries").
+"""Whether and when a failed model call is repeated, as a pure policy (docs/reliability.md "When the model fails").
 
 Tier 1 holds the lease and sleeps for seconds; tier 2 lets go of it and comes back. Tier 1 belongs to the first attempt
 of a call: whoever comes back after a longer wait asks once, and then waits again. So a call is sent at most

@@ -15,7 +15,7 @@ from agents.engine.thinking import CallFailed, Thinker
 from agents.providers.base import ProviderError, Reply, TextDelta, ThinkingDelta, Trouble
 from memory import transcript
 from memory.archive import Holder
-from memory.compaction import characters, clipped, words
+from memory.compaction import characters, clipped
 from memory.messages import Message
 from memory.models import Thread
 from memory.pool import orm
@@ -86,6 +86,6 @@ def _named(error: ProviderError, messages: Sequence[Message]) -> ProviderError:
     """The same error, saying which message is to blame."""
     largest = max(messages, key=characters)
     whose = {"user": "Your message", "tool": "A tool's result"}.get(largest.role, "The agent's answer")
-    begins = clip(words(largest), 60)
+    begins = clip(largest.words, 60)
     size = f"{whose} “{begins}” alone has {characters(largest):,} characters."
     return ProviderError(error.trouble, f"{error.message} {size}", retryable=False, usage=error.usage)

@@ -19,9 +19,8 @@ from agents.providers.base import Finish, ProviderError, Reply, Trouble, Usage
 from agents.providers.pricing import cost
 from memory.archive import Reservation
 from memory.archived import SUMMARY_LENGTH, Entry, conversation, fallback_summary
-from memory.compaction import shortened
 from memory.pool import orm
-from memory.text import clip
+from memory.text import clip, shortened
 from tools.cancel import Cancelled, CancelToken
 
 log = structlog.get_logger(__name__)

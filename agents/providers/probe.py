@@ -5,8 +5,8 @@ import json
 import threading
 import time
 import urllib.request
+from http.client import HTTPException
 from typing import Protocol, runtime_checkable
-from urllib.error import URLError
 
 from agents.providers.base import Endpoint, ModelRequest, Provider, ProviderError, Reply, Trouble, Verdict
 from agents.providers.catalog import connect, kind_of
@@ -15,6 +15,8 @@ from tools.base import ToolSpec
 from tools.cancel import Cancelled, CancelToken
 
 PATIENCE_SECONDS = 60.0
+# Whoever answers at Ollama's port need not be Ollama. Bytes.
+LONGEST_LIST = 1_000_000
 _TOOL = ToolSpec(
     "report_ready",
     "Report that you are ready. Call this at once.",
@@ -71,9 +73,9 @@ def find_ollama(base: str = "http://127.0.0.1:11434", timeout: float = 0.4) -> l
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with opener.open(f"{base}/api/tags", timeout=timeout) as answer:
-            models = json.load(answer)["models"]
+            models = json.loads(answer.read(LONGEST_LIST))["models"]
             return [(str(model["name"]), int(model.get("size", 0))) for model in models]
-    except (URLError, OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (HTTPException, OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
 

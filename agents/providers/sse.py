@@ -19,12 +19,17 @@ class Splitter:
     """Feed it reads of any size; comments, ids and events without data come to nothing."""
 
     def __init__(self) -> None:
-        self._rest = b""
+        self._rest = bytearray()
         self._after_return = False
         self._started = False
 
     def feed(self, read: bytes) -> list[SSE]:
-        *blocks, self._rest = (self._rest + self._normal(read)).split(b"\n\n")
+        unread = max(len(self._rest) - 1, 0)
+        self._rest += self._normal(read)
+        if self._rest.find(b"\n\n", unread) < 0:  # An event without end costs no more than its length.
+            return []
+        *blocks, rest = bytes(self._rest).split(b"\n\n")
+        self._rest = bytearray(rest)
         if blocks and not self._started:
             self._started = True
             blocks[0] = blocks[0].removeprefix(BOM)

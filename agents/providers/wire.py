@@ -1,10 +1,9 @@
 """The connection to a vendor: HTTP/1.1 on one socket per client, which another thread can cut.
 
-The standard library reads the head of an answer, the body is passed on as it arrives; the transport of httpx2 takes
-several times the CPU time for it (docs/performance). Closing a response does not wake a thread that waits in `recv`,
-shutting the socket down does; so the socket must be known from before it is connected. The proxies of the environment
-are ignored on purpose: local servers cannot be reached through them, and a key must not pass a proxy that nobody chose
-in Waymark's settings.
+The transport of httpx2 takes several times the CPU time for it (docs/performance). Closing a response does not wake a
+thread that waits in `recv`, shutting the socket down does; so the socket must be known from before it is connected. The
+proxies of the environment are ignored on purpose: local servers cannot be reached through them, and a key must not pass
+a proxy that nobody chose in Waymark's settings.
 """
 
 import contextlib
@@ -14,21 +13,16 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Callable, Iterator
-from http.client import HTTPException, HTTPResponse
+from collections.abc import Iterator
 from typing import Any
 
 import httpx2
 
-from agents.providers.framing import framing_of
+from agents.providers.exchange import Exchange, mapped
 
 CONNECT_SECONDS = 10.0
 WRITE_SECONDS = 30.0
 KEEP_SECONDS = 30.0
-READ_BYTES = 65_536
-BLOCK_BYTES = 65_536
-# No honest answer to one call is longer; a server that sends without end must not fill the memory. Bytes.
-LONGEST_ANSWER = 32_000_000
 
 type Origin = tuple[str, bytes]
 
@@ -78,24 +72,12 @@ class Line:
                 socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
 
 
-@contextlib.contextmanager
-def _mapped(timeout: type[httpx2.TransportError], other: type[httpx2.TransportError]) -> Iterator[None]:
-    try:
-        yield
-    except TimeoutError as error:
-        raise timeout(str(error)) from error
-    except HTTPException as error:  # First, because a server that hangs up without an answer is an OSError as well.
-        raise httpx2.RemoteProtocolError(str(error)) from error
-    except OSError as error:
-        raise other(str(error)) from error
-
-
 def _dial(url: httpx2.URL, line: Line, seconds: float | None) -> socket.socket:
     """Connect like `socket.create_connection`, but hand every socket to the line before it is connected."""
     if url.scheme not in ("http", "https") or not url.host:
         raise httpx2.UnsupportedProtocol("neither http:// nor https://")
     secure, host, error = url.scheme == "https", url.raw_host.decode(), OSError("no address")
-    with _mapped(httpx2.ConnectTimeout, httpx2.ConnectError):
+    with mapped(httpx2.ConnectTimeout, httpx2.ConnectError):
         for *kind, _, address in socket.getaddrinfo(host, url.port or (443 if secure else 80), type=socket.SOCK_STREAM):
             try:
                 connected = _connect(socket.socket(*kind), address, line, seconds)
@@ -138,68 +120,6 @@ def _has_news(idle: socket.socket) -> bool:
     return bool(poll.poll(0))
 
 
-class _Answer(HTTPResponse):
-    """Passes over every informational head, where http.client only knows 100."""
-
-    def begin(self) -> None:
-        super().begin()
-        while self.status < 200:
-            self.headers = None  # type: ignore[assignment]
-            super().begin()
-
-
-class _Exchange(httpx2.SyncByteStream):
-    """One request and its answer, whose body it is."""
-
-    def __init__(self, held: socket.socket, method: str, keep: Callable[[socket.socket], None]) -> None:
-        self._held = held
-        self._keep = keep
-        self._answer = _Answer(held, method=method)
-        self._is_whole = False
-
-    def start(self, request: httpx2.Request, seconds: dict[str, float | None]) -> httpx2.Response:
-        self._held.settimeout(seconds["write"])
-        # A server may refuse before it has read everything, and close: its answer says more than the failed write.
-        with contextlib.suppress(httpx2.WriteError), _mapped(httpx2.WriteTimeout, httpx2.WriteError):
-            for block in _blocks(request):
-                self._held.sendall(block)
-        self._held.settimeout(seconds["read"])
-        with _mapped(httpx2.ReadTimeout, httpx2.ReadError):
-            self._answer.begin()
-        headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in self._answer.getheaders()]
-        return httpx2.Response(self._answer.status, headers=headers, stream=self)
-
-    def __iter__(self) -> Iterator[bytes]:
-        framing, received = framing_of(self._answer), 0
-        with _mapped(httpx2.ReadTimeout, httpx2.ReadError):
-            while not framing.over:
-                read = self._answer.fp.read1(READ_BYTES)
-                received += len(read)
-                if received > LONGEST_ANSWER:
-                    raise httpx2.ReadError(f"the answer is longer than {LONGEST_ANSWER // 1_000_000} MB")
-                yield framing.feed(read)
-        self._is_whole = not (framing.rest or self._answer.will_close)
-
-    def close(self) -> None:
-        if not self._answer.isclosed():
-            self._answer.close()
-            self._keep(self._held) if self._is_whole else self._held.close()
-
-
-def _blocks(request: httpx2.Request) -> Iterator[bytearray]:
-    """What is to be sent, little by little: a long conversation is never joined to one more copy of itself."""
-    block = bytearray(b"%b %b HTTP/1.1\r\n" % (request.method.encode(), request.url.raw_path))
-    block += b"".join(b"%b: %b\r\n" % header for header in request.headers.raw) + b"\r\n"
-    assert isinstance(request.stream, httpx2.SyncByteStream)
-    for piece in request.stream:
-        block += piece
-        if len(block) >= BLOCK_BYTES:
-            yield block
-            block = bytearray()
-    if block:
-        yield block
-
-
 class Transport(httpx2.BaseTransport):
     """One exchange at a time, on a connection that hangs on `line` and is kept for the next."""
 
@@ -211,7 +131,7 @@ class Transport(httpx2.BaseTransport):
         """Raises: httpx2.TransportError."""
         seconds, origin = request.extensions["timeout"], (request.url.scheme, request.url.netloc)
         held = self._take(origin) or _dial(request.url, self._line, seconds["connect"])
-        exchange = _Exchange(held, request.method, lambda idle: self._keep(origin, idle))
+        exchange = Exchange(held, request.method, lambda idle: self._keep(origin, idle))
         try:
             return exchange.start(request, seconds)
         except BaseException:
@@ -239,6 +159,10 @@ class Transport(httpx2.BaseTransport):
 
 
 def http_client(line: Line, idle_seconds: float) -> httpx2.Client:
-    """Return a client whose one connection at a time hangs on `line`; a silence of `idle_seconds` is a time-out."""
+    """Return a client whose one connection at a time hangs on `line`; a silence of `idle_seconds` is a time-out.
+
+    Answers are not to be compressed: a few megabytes may hold gigabytes, and events would be held back.
+    """
     timeout = httpx2.Timeout(connect=CONNECT_SECONDS, read=idle_seconds, write=WRITE_SECONDS, pool=None)
-    return httpx2.Client(transport=Transport(line), timeout=timeout, trust_env=False)
+    headers = {"Accept-Encoding": "identity"}
+    return httpx2.Client(transport=Transport(line), timeout=timeout, headers=headers, trust_env=False)

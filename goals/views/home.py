@@ -1,21 +1,18 @@
 """Home: what happened, what needs the person, and a line to the assistant."""
 
-from uuid import UUID
-
 from django.contrib import messages
 from django.http import HttpResponse
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 
-from agents.services import Refused, assistant_of, retry, send_message
+from agents.services import Refused, assistant_of, send_message
 from agents.signed_in import SignedInRequest, signed_in
 from goals.context import build
 from goals.forms import MessageForm
 from goals.trail import latest_steps, needs, spenders
-from memory.models import ThreadMessage
 
 
 @require_GET
@@ -58,14 +55,3 @@ def ask(request: SignedInRequest) -> HttpResponse:
         messages.error(request, refused.message)
         return redirect("home")
     return redirect(f"{reverse('assistant')}?sent={client_id or ''}")
-
-
-@require_POST
-@signed_in
-def try_again(request: SignedInRequest, message_id: UUID) -> HttpResponse:
-    message = get_object_or_404(ThreadMessage.objects.for_user(request.user), pk=message_id)
-    try:
-        retry(message)
-    except Refused as refused:
-        messages.error(request, refused.message)
-    return redirect("home")

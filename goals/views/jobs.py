@@ -1,14 +1,12 @@
 """Jobs: the user's runs, newest first."""
 
 from datetime import UTC, datetime
-from uuid import UUID
 
 from django.http import HttpResponse
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import render
 from django.utils.dateparse import parse_datetime
-from django.views.decorators.http import require_GET, require_POST
+from django.views.decorators.http import require_GET
 
-from agents.services import stop_run
 from agents.signed_in import SignedInRequest, signed_in
 from memory.models import AgentRun
 
@@ -35,14 +33,6 @@ def jobs(request: SignedInRequest) -> HttpResponse:
             "newest": not before,
         },
     )
-
-
-@require_POST
-@signed_in
-def job_stop(request: SignedInRequest, run_id: UUID) -> HttpResponse:
-    run = get_object_or_404(AgentRun.objects.for_user(request.user).select_related("thread"), pk=run_id)
-    stop_run(run)
-    return redirect("jobs")
 
 
 def _moment(text: str) -> datetime | None:

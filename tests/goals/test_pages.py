@@ -233,7 +233,8 @@ def test_jobs_are_listed_with_owner_state_and_cost_and_live_ones_can_be_stopped(
     assert "Move to Graz" in page
     assert "no answer" in page
     assert "$0.31" in page
-    client.post(f"/jobs/{live.pk}/stop/")
+    assert f'action="/runs/{live.pk}/stop"' in page
+    assert client.post(f"/runs/{live.pk}/stop", {"next": "/jobs/"})["Location"] == "/jobs/"
     assert AgentRun.objects.get(pk=live.pk).status == RunStatus.CANCELLING
 
 
@@ -316,7 +317,12 @@ def test_objects_of_others_do_not_exist(client: Client) -> None:
     connection, device = ModelConnectionFactory.create(user=goal.user), DeviceTokenFactory.create(user=goal.user)
     reads = [f"/goals/{goal.pk}/settings/", f"/goals/{goal.pk}/notes/", f"/notes/{note.pk}/"]
     writes = [f"/goals/{goal.pk}/{act}/" for act in ("settings", "archive", "reopen", "delete")]
-    writes += [f"/notes/{note.pk}/", f"/notes/{note.pk}/delete/", f"/jobs/{run.pk}/stop/", f"/again/{error.pk}/"]
+    writes += [
+        f"/notes/{note.pk}/",
+        f"/notes/{note.pk}/delete/",
+        f"/runs/{run.pk}/stop",
+        f"/messages/{error.pk}/retry",
+    ]
     writes += [f"/settings/models/{connection.pk}/{act}/" for act in ("test", "default", "delete")]
     writes += [f"/settings/devices/{device.pk}/revoke/"]
     assert {path: client.get(path).status_code for path in reads} == dict.fromkeys(reads, 404)

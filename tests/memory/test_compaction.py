@@ -2,7 +2,7 @@
 
 import pytest
 
-from memory.compaction import clipped, cut, estimate, shortened
+from memory.compaction import clipped, cut, estimate
 from memory.messages import Message, ToolResult, ToolUse, assistant, tool, user
 
 GROUP_TURN = 6  # a question, a reply with three calls, their results, an answer
@@ -66,13 +66,4 @@ def test_results_are_clipped_and_questions_are_not() -> None:
     assert shorter[0] == messages[0]
     assert estimate(shorter) < 2_000
     assert [message.role for message in shorter] == [message.role for message in messages]
-    assert clipped(shorter, 200) == shorter
-
-
-def test_head_and_tail_of_a_long_text_stay() -> None:
-    text = "a" * 500 + "z" * 500
-    assert shortened(text, 1_000) == text
-    short = shortened(text, 100)
-    assert short.startswith("a" * 75)
-    assert short.endswith("z" * 25)
-    assert "900 characters left out" in short
+    assert clipped(shorter, 100) == shorter

@@ -6,7 +6,7 @@ from hypothesis import given, strategies as st
 
 from agents.providers.base import ModelRequest
 from agents.providers.chat_body import ChatBody
-from memory.degrade import LADDER, Remedy, apply, degraded
+from memory.degrade import LADDER, Remedy, Rung, apply, degraded
 from memory.grammar import Grammar, Ungrammatical
 from memory.media import LARGEST, LEFT_OUT, within_size
 from memory.messages import Block, Message, Text, Thinking, ToolResult, ToolUse, assistant, tool, user
@@ -93,12 +93,13 @@ def test_media_that_no_vendor_takes_are_left_out() -> None:
     assert within_size(small) is small
 
 
+LONG = "data:image/png;base64,AA and words " * 900
 IDS = st.sampled_from("abcdef")
 BLOCK: st.SearchStrategy[Block] = st.one_of(
     st.sampled_from(["x", "", " \n", "data:image/png;base64,AA"]).map(lambda text: Text(text=text)),
     st.sampled_from(["hm", ""]).map(lambda text: Thinking(text=text)),
     st.builds(ToolUse, id=IDS, name=st.just("look"), arguments=st.just({}), problem=st.sampled_from([None, "cut off"])),
-    st.builds(ToolResult, id=IDS, content=st.sampled_from(["seen", "", INTERRUPTED]), is_error=st.booleans()),
+    st.builds(ToolResult, id=IDS, content=st.sampled_from(["seen", "", INTERRUPTED, LONG]), is_error=st.booleans()),
 )
 ROWS = st.lists(
     st.builds(
@@ -137,6 +138,13 @@ def test_on_every_rung_a_history_stays_one_that_strict_servers_take(
     plainer = [degraded(message, remedy.rung) for message in fixed] if stored else apply(fixed, remedy)
     Grammar().check(plainer)
     assert not strict(plainer)
+
+
+@given(ROWS, st.sampled_from(Rung))
+def test_what_is_plain_enough_for_a_rung_is_left_alone_by_it(rows: list[Message], rung: Rung) -> None:
+    for message in rows:
+        plainer = degraded(message, rung)
+        assert degraded(plainer, rung) is plainer
 
 
 def test_a_history_is_checked_as_it_grows() -> None:

@@ -6,7 +6,7 @@ import unicodedata
 import pytest
 from hypothesis import given, strategies as st
 
-from memory.text import clean, clean_json, clip, without_marks
+from memory.text import clean, clean_json, clip, shortened, without_marks
 
 FAMILY = "family 👨‍👩‍👧 ok e\u0301 🇩🇪 שלום"
 GRAPHEMES = [*"family ", "👨‍👩‍👧", *" ok ", "e\u0301", " ", "🇩🇪", *" שלום"]
@@ -44,6 +44,21 @@ def test_a_clip_is_never_longer_and_keeps_short_text(text: str, length: int) -> 
     assert len(cut) <= length
     if len(" ".join(clean(text).split())) <= length:
         assert cut == " ".join(clean(text).split())
+
+
+def test_head_and_tail_of_a_long_text_stay_and_what_is_missing_is_said() -> None:
+    text = "a" * 500 + "z" * 500
+    assert shortened(text, 1_000) == text
+    head, mark, tail = shortened(text, 142).split("\n")
+    assert (head, tail) == ("a" * 75, "z" * 25)
+    assert mark == "[… 900 of 1,000 characters left out …]"
+
+
+@given(st.text(max_size=300), st.integers(min_value=1, max_value=200))
+def test_a_shortened_text_is_as_short_as_was_asked_and_is_not_shortened_again(text: str, longest: int) -> None:
+    short = shortened(text, longest)
+    assert len(short) <= longest
+    assert shortened(short, longest) == short
 
 
 def test_json_is_cleaned_at_every_depth() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from goals.models import Goal
-from memory.degrade import RESULT_LEFT_OUT, SHORTENED
+from memory.degrade import RESULT_LEFT_OUT, SHORT_RESULT
 from memory.models import AgentRun, HistoryEntry, RunStatus
 from memory.quarantine import release
 from tests.agents.engine.test_orchestrator import NOTE, assert_quiet, cells
@@ -55,14 +55,15 @@ def test_a_picture_that_is_refused_is_left_out_from_now_on(goal: Goal, say: Say,
 
 
 def test_a_long_result_that_is_refused_is_shortened(goal: Goal, say: Say, llm: LLMServer) -> None:
-    for words in ("shoes " * 40 + "POISON", "shoes " * 45, "shoes " * 45):
+    for words in ("shoes " * 45, "shoes " * 40 + "POISON", "shoes " * 45):
         NoteFactory(thread=goal.thread, user=goal.user, body=words)
     llm.script([Reply(calls=[SEARCH]), *[refusing("POISON", Reply(text="Found them."))] * 2])
     run = say("Where are my shoes?")
     assert "POISON" in llm.requests[1].raw.decode()
     assert run.status == RunStatus.SUCCEEDED
     assert marks(goal) == ["", "", "short", ""]
-    assert json.dumps(SHORTENED)[1:-1] in llm.requests[-1].raw.decode()
+    assert "characters left out" in llm.requests[-1].messages[-1]["content"]
+    assert len(llm.requests[-1].messages[-1]["content"]) <= SHORT_RESULT
     assert_never_the_same_twice(llm)
 
 

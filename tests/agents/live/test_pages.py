@@ -174,6 +174,9 @@ def test_a_failed_run_can_be_tried_again_from_the_page(owner: Client, goal: Goal
     assert AgentRun.objects.live().filter(thread=goal.thread).exists()
     final = ThreadMessageFactory(thread=goal.thread, run=failed, source=Source.ERROR, metadata={"retryable": False})
     assert owner.post(f"/messages/{final.pk}/retry", headers=HTMX).status_code == 422
+    back = owner.post(f"/messages/{final.pk}/retry", {"next": "/jobs/"}, follow=True)
+    assert back.redirect_chain == [("/jobs/", 302)]
+    assert "This cannot be tried again." in back.content.decode()
 
 
 def test_a_page_without_a_socket_can_ask_for_what_it_missed(owner: Client, goal: Goal) -> None:

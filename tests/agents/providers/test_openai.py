@@ -255,7 +255,7 @@ def test_each_request_carries_the_key_and_what_the_sdk_says_of_itself(server: LL
 def test_a_piece_of_the_answer_comes_out_before_the_next_is_there(server: LLMServer, provider: Provider) -> None:
     server.script([Hang(30, [D({"reasoning": "Hm"}), D({"content": "Once"}), D({"content": " upon"})])])
     stream = provider.stream(ModelRequest("m", "", [user("hi")]), CancelToken())
-    assert list(itertools.islice(stream, 2)) == [ThinkingDelta("Hm"), TextDelta("Once upon")]
+    assert list(itertools.islice(stream, 3)) == [ThinkingDelta("Hm"), TextDelta("Once"), TextDelta(" upon")]
 
 
 def test_an_answer_is_over_with_its_end_mark_though_the_server_goes_on(server: LLMServer, ask: Ask) -> None:

@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
@@ -12,6 +12,7 @@ from agents.providers.base import Endpoint
 from agents.providers.catalog import connect, known_kinds
 from agents.providers.pool import FreeList, lease
 from tests.agents.providers.conftest import KEY
+from tests.agents.providers.test_transport import OK, Peer, endless
 from tests.llm_server import LLMServer, Reply, Request, Status
 
 
@@ -22,7 +23,7 @@ def _status(code: int, message: str) -> Status:
 @pytest.mark.parametrize(
     ("step", "ok", "tools", "words"),
     [
-        (Reply(calls=[("report_ready", {"ready": True})]), True, True, "Answered in 0."),
+        (Reply(calls=[("report_ready", {"ready": True})]), True, True, "Tools work."),
         (Reply("I am ready."), False, False, "without the tool"),
         (_status(400, "llama2 does not support tools"), False, False, "cannot use tools"),
         (_status(401, f"Incorrect API key provided: {KEY}"), False, False, "key is wrong"),
@@ -61,6 +62,14 @@ def test_ollama_is_found_or_not(server: LLMServer) -> None:
     server.pages["/api/tags"] = ["nonsense"]
     assert probe.find_ollama(server.address) is None
     assert probe.find_ollama("http://127.0.0.1:1") is None
+
+
+@pytest.mark.parametrize(
+    "answer", [b"SSH-2.0-OpenSSH\r\n\r\n", OK + b"content-length: 9\r\n\r\n{", endless(OK + b"\r\n[", b"1," * 1_000)]
+)
+def test_what_answers_in_the_place_of_ollama_does_no_harm(answer: bytes | Iterable[bytes]) -> None:
+    with Peer([answer], hangs_up=[0]) as peer:
+        assert probe.find_ollama(peer.url) is None
 
 
 def test_an_address_left_empty_means_the_kinds_own() -> None:
