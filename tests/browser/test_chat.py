@@ -13,6 +13,7 @@ from agents.live.stream import redis_client
 from goals.models import Goal
 from memory.models import AgentRun, Note, RunStatus, ThreadMessage
 from tests.browser.conftest import signed_in
+from tests.browser.looks import LOOK, assert_equals_reload, send
 from tests.factories import AgentRunFactory, ApprovalFactory, GoalFactory, ThreadMessageFactory, UserFactory
 from tests.llm_script import Reply, Status
 from tests.llm_server import LLMServer
@@ -22,24 +23,6 @@ pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 MAIN_JOB = "Create a note about what I need for a half marathon in May"
 SLOW = 30_000
-
-# What a page shows, without what its scripts keep there: clocks, the pill, marks of htmx, folds that are open,
-# the order of attributes.
-LOOK = """() => ["bar", "turns", "queue", "panel-body"].flatMap((id) => {
-  const part = document.getElementById(id)?.cloneNode(true);
-  if (!part) return [];
-  const kept = "time[data-since], time[data-until], .live, .cell-body[hx-get]";
-  part.querySelectorAll(kept).forEach((each) => each.replaceChildren());
-  for (const each of [part, ...part.querySelectorAll("*")]) {
-    for (const name of ["data-htmx-powered", "open", "hidden", "data-stale"]) each.removeAttribute(name);
-    if (each.matches(".live")) each.removeAttribute("data-state");
-    if (!each.getAttribute("class")) each.removeAttribute("class");
-    const named = [...each.attributes].map(({ name, value }) => [name, value]).sort();
-    for (const [name] of named) each.removeAttribute(name);
-    for (const [name, value] of named) each.setAttribute(name, value);
-  }
-  return part.innerHTML.replace(/>\\s+/g, ">").replace(/\\s+</g, "<").replace(/\\s+/g, " ").trim().split(/(?=<)/);
-})"""
 
 
 @pytest.fixture(scope="module")
@@ -79,23 +62,11 @@ def page(context: BrowserContext, goal: Goal) -> Iterator[Page]:
     assert troubles == []
 
 
-def send(page: Page, text: str) -> None:
-    page.get_by_label("Message", exact=True).fill(text)
-    page.keyboard.press("Enter")
-
-
 def wait_for_end(page: Page, goal: Goal) -> None:
     wait_until(lambda: AgentRun.objects.filter(thread=goal.thread).exists(), 20)
     wait_until(lambda: not AgentRun.objects.live().filter(thread=goal.thread).exists(), 30)
     expect(page.locator("[data-stop]")).to_have_count(0, timeout=SLOW)
     expect(page.locator(".say[aria-busy]")).to_have_count(0, timeout=SLOW)
-
-
-def assert_equals_reload(page: Page) -> None:
-    """Page + pushed cells == reloaded page."""
-    pushed = page.evaluate(LOOK)
-    page.reload()
-    assert page.evaluate(LOOK) == pushed
 
 
 def test_the_main_job_in_front_of_ones_eyes(page: Page, goal: Goal) -> None:
