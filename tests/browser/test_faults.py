@@ -1,4 +1,4 @@
-"""Somebody looks at a conversation while what is behind it breaks. Web, workers and servers run as `bin/up` runs them."""
+"""Somebody looks at a conversation while what is behind it breaks. All of it runs as `bin/up` runs it."""
 
 import signal
 import threading
@@ -13,7 +13,6 @@ from tests.faults.door import Goal
 from tests.faults.mind import ANSWER
 from tests.faults.site import OWNER, Site
 from tests.llm_script import Reply
-from tests.processes import wait_until
 
 pytestmark = [pytest.mark.browser, pytest.mark.faults]
 
@@ -106,3 +105,36 @@ def test_a_worker_killed_at_any_moment_leaves_a_conversation_that_goes_on(page: 
             expect(page.locator(".turn")).to_have_count(count)
             expect(page.locator(".turn").last.locator(".step")).to_have_count(3)
             assert_equals_reload(page)
+
+
+def test_without_valkey_a_page_asks_for_the_answer_and_is_live_again_with_it(
+    page: Page, site: Site, goal: Goal
+) -> None:
+    first, second = threading.Event(), threading.Event()
+    site.mind.scripted["How far"] = [Reply(HALF * 2 + WHOLE, hold=first)]
+    site.mind.scripted["And now"] = [Reply(HALF * 2, hold=second)]
+    page.clock.install()
+    look_at(page, goal)
+    with site.worker():
+        send(page, "How far should I run?")
+        expect(page.locator(".say[aria-busy]")).to_contain_text("nobody will hear of again", timeout=SLOW)
+        site.end(site.valkey, signal.SIGKILL)
+        expect(page.locator(".bar .live").first).to_have_text("Reconnecting", timeout=SLOW)
+        first.set()
+        assert site.quiet([goal])
+        expect(page.locator("[data-stop]")).to_have_count(1)
+        page.clock.run_for(30_000)
+        expect(page.locator(".say .prose")).to_contain_text(WHOLE, timeout=SLOW)
+        assert_ready(page)
+        expect(page.locator(".bar .live").first).to_have_text("Reconnecting")
+        assert_equals_reload(page)
+        expect(page.locator(".bar .live").first).to_have_text("Reconnecting", timeout=SLOW)
+        send(page, "And now?")
+        expect(page.locator(".ask").last).to_contain_text("And now?")
+        site.spawn(site.valkey)
+        expect(page.locator(".bar .live").first).to_have_text("Live", timeout=SLOW)
+        expect(page.locator(".say[aria-busy]")).to_contain_text("nobody will hear of again", timeout=SLOW)
+        second.set()
+        expect(page.locator(".say .prose")).to_have_count(2, timeout=SLOW)
+        assert_ready(page)
+        assert_equals_reload(page)
