@@ -12,6 +12,9 @@ from typing import Final
 from memory.media import without_media
 from memory.messages import Block, Message, Text, ToolResult, user
 
+HISTORY_REFUSED: Final = "history_refused"
+"""The reason of a run that ended because no rung was plain enough."""
+
 SHORT_RESULT: Final = 500
 SHORTENED: Final = "\n[shortened: the model's server refused the whole]"
 RESULT_LEFT_OUT: Final = "[The result of a tool call was left out here: the model's server refused it.]"

@@ -1,6 +1,7 @@
 """The question that a call puts to its user: may it run, or what became of it."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -25,18 +26,26 @@ class Button:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """`lines` are (name, value) of what the call would do."""
+    """`lines` are (name, value) of what the call would do.
+
+    reject: where a rejection posts to, which may say why. asked, expires: of an approval. harmless: what is warned of
+    does no harm.
+    """
 
     action: UUID
     lines: list[tuple[str, str]]
     warning: str
     buttons: list[Button]
+    reject: str = ""
+    asked: datetime | None = None
+    expires: datetime | None = None
+    harmless: bool = False
 
 
 def card(action: AgentAction) -> Card | None:
     """The card of a call that waits for its user; None when nothing is asked."""
     if awaits_approval(action):
-        return Card(action.pk, pairs(action), _stakes(action), _decisions(action))
+        return _approval(action)
     if action.status == ActionStatus.UNKNOWN and not action.resolution:
         warning = action.error or action.output or _("It is not known whether this took effect.")
         return Card(action.pk, pairs(action), warning, _resolutions(action))
@@ -63,11 +72,17 @@ def awaits_approval(action: AgentAction) -> bool:
     return waiting and approval is not None and approval.state == ApprovalState.REQUESTED
 
 
-def _decisions(action: AgentAction) -> list[Button]:
-    return [
-        Button(_("Approve once"), _decide(action, "approve"), "primary"),
-        Button(_("Reject"), _decide(action, "reject"), "quiet"),
-    ]
+def _approval(action: AgentAction) -> Card:
+    return Card(
+        action.pk,
+        pairs(action),
+        _stakes(action),
+        [Button(_("Approve once"), _decide(action, "approve"), "primary")],
+        reject=_decide(action, "reject"),
+        asked=action.approval.requested_at,
+        expires=action.approval.expires_at,
+        harmless=action.reversal in (Reversal.NOTHING, Reversal.UNDOABLE),
+    )
 
 
 def _decide(action: AgentAction, decision: str) -> str:

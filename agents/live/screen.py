@@ -17,7 +17,7 @@ from agents.agentable import Agentable, agentable_of
 from agents.live import turns
 from agents.live.cells import turn_html, with_live
 from agents.live.snapshot import Place, place
-from agents.models import AgentTask, TaskStatus, UserAgent
+from agents.models import AgentTask, CallStatus, ModelCall, TaskStatus, UserAgent
 from agents.services import assistant_of
 from memory.models import AgentRun, Note, RunStatus, Thread
 
@@ -122,9 +122,19 @@ def bar(agent: Agentable, live: AgentRun | None, *, has_panel: bool) -> SafeStri
         "tone": tone,
         "mark": mark,
         "statuses": RunStatus,
+        "asks_again": live is not None and asks_again(live),
         "has_panel": has_panel,
     }
     return render_to_string("agents/parts/bar.html", context)
+
+
+def asks_again(run: AgentRun) -> bool:
+    """Whether a run's model call has failed and is repeated under the same lease: it waits for the model's provider."""
+    if run.status != RunStatus.RUNNING:
+        return False
+    calls = ModelCall.objects.filter(run=run, step=run.step).order_by("-id").values_list("status", "attempt")[:2]
+    now, *before = calls or [("", 0)]
+    return now[0] == CallStatus.STARTED and before == [(CallStatus.FAILED, now[1])]
 
 
 def panel(thread: Thread) -> SafeString:

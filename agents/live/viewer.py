@@ -112,6 +112,8 @@ def _whole(thread: Thread) -> Screen:
 def announcement(events: list[dict[str, Any]]) -> str:
     """Say the last change of state for the ear: states, not words of the answer."""
     for event in reversed(events):
+        if event["type"] == "run" and event.get("pause"):
+            return _("Waiting for the model's provider.")
         if event["type"] == "run" and (words := _states().get(event["status"])):
             return words
         if event["type"] == "error":

@@ -1,6 +1,7 @@
 """A conversation in a real browser, with the web and worker processes of the product and the demo model."""
 
 import re
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -93,6 +94,25 @@ def test_a_suggestion_is_sent_by_one_press(page: Page, goal: Goal) -> None:
     assert_equals_reload(page)
 
 
+def test_PRV_06_a_pause_of_the_models_provider_is_said(page: Page, goal: Goal, llm: LLMServer) -> None:
+    hold = threading.Event()
+    connect_model(goal.user, "compatible", "test-model", llm.url)
+    busy = Status(429, {"Retry-After": "4"}, {"error": {"message": "slow down"}})
+    llm.script([busy, Reply(text="Here I am, after all", hold=hold)])
+    send(page, "Anybody there?")
+    chip = page.locator(".bar .chip")
+    expect(chip).to_contain_text("Waiting for the model's provider", timeout=SLOW)
+    expect(page.locator("#status")).to_have_text("Waiting for the model's provider.")
+    assert_equals_reload(page)
+    assert "Working" not in chip.inner_text()
+    expect(page.locator(".say[aria-busy]")).to_contain_text("Here", timeout=SLOW)
+    assert "Working" in chip.inner_text()
+    assert "provider" not in chip.inner_text()
+    hold.set()
+    wait_for_end(page, goal)
+    assert_equals_reload(page)
+
+
 def test_a_model_that_fails_is_waited_for_in_front_of_ones_eyes(page: Page, goal: Goal, llm: LLMServer) -> None:
     connect_model(goal.user, "compatible", "test-model", llm.url)
     llm.script([Status(529, body={"error": {"message": "Overloaded"}})] * 3 + [Reply(text="Here I am again.")])
@@ -136,8 +156,12 @@ def test_a_call_that_asks_is_answered_by_a_press(page: Page, goal: Goal) -> None
     announce_action(goal.thread, approval.pk)
     expect(page.locator(".step[data-state=waiting]")).to_contain_text("Needs your approval:")
     assert_equals_reload(page)
+    page.get_by_text("Reject…").click()
+    page.get_by_label("Why not").fill("Brown ones")
+    announce_action(goal.thread, approval.pk)
     page.get_by_role("button", name="Reject").click()
     expect(page.locator(".ask").last).to_contain_text("Rejected:")
+    expect(page.locator(".ask").last).to_contain_text("Brown ones")
     expect(page.get_by_role("button", name="Approve once")).to_have_count(0)
     wait_for_end(page, goal)
     assert_equals_reload(page)
