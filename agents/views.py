@@ -87,7 +87,9 @@ def run_restart(request: SignedInRequest, run_id: UUID) -> HttpResponse:
     if not _is_partial(request):
         messages.success(request, words)
         return _back(request)
-    return HttpResponse(frames.partial("#toasts", "beforeend", render_to_string("includes/toast.html", {"text": words})))
+    return HttpResponse(
+        frames.partial("#toasts", "beforeend", render_to_string("includes/toast.html", {"text": words}))
+    )
 
 
 @require_POST

@@ -2,8 +2,7 @@
 
 from uuid import UUID
 
-from agents import decisions
-from agents import restart as restarting
+from agents import decisions, restart as restarting
 from agents.engine import archiving
 from agents.engine.orchestrator import work
 from memory.models import ArchiveReason
