@@ -89,6 +89,12 @@ def changed(thread: Thread, runs: Collection[UUID], messages: Collection[UUID]) 
     return _screen(thread, where, live, turns.since(thread, Q(run__in=runs) | Q(pk__in=messages), live), None)
 
 
+def looked_at_again(thread: Thread) -> Thread:
+    """A socket keeps its thread for hours, in which sessions of it may have ended."""
+    thread.refresh_from_db(fields=["generation"])
+    return thread
+
+
 def in_zone_of(thread: Thread) -> timezone.override:
     """Draw times as the thread's owner reads them; pages do it by middleware, sockets by this."""
     return timezone.override(ZoneInfo(assistant_of(thread.user).time_zone))

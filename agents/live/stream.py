@@ -81,12 +81,9 @@ def flush(timeout: float) -> bool:
 
 class Publisher:
     """The queue of a process and those who empty it. Whoever holds the lock sends; whoever does not get it need not:
-    the holder looks at the queue again after letting go.
-
-    Threads that may have missed an event are told so where the hole is: those of `_holes` before everything that waits,
-    those of `_gaps`, for whom the queue was too long, behind it. Only a process that writes text (`_writes`) can have
-    lost a piece of it; the text that another writes meanwhile is whole.
-    """
+    the holder looks at the queue again after letting go. Threads that may have missed an event are told so where the
+    hole is: `_holes` before everything that waits, `_gaps`, for whom the queue was too long, behind it. Only a process
+    that writes text (`_writes`) can have lost a piece of it."""
 
     def __init__(self) -> None:
         self._queue: deque[Item] = deque()

@@ -13,6 +13,7 @@ from agents.live.announce import announce_action, announce_message
 from agents.live.stream import redis_client
 from goals.models import Goal
 from memory.models import AgentRun, Note, RunStatus, ThreadMessage
+from tests.agents.engine.test_restart import SUMMARY, until_summed_up
 from tests.browser.conftest import signed_in
 from tests.browser.looks import LOOK, assert_equals_reload, send
 from tests.factories import AgentRunFactory, ApprovalFactory, GoalFactory, ThreadMessageFactory, UserFactory
@@ -141,6 +142,23 @@ def test_a_wait_for_the_model_can_be_stopped(page: Page, goal: Goal, llm: LLMSer
     page.locator(".turn .callout").get_by_role("button", name="Stop").click()
     expect(page.locator(".turn")).to_contain_text("Stopped by you", timeout=SLOW)
     wait_for_end(page, goal)
+    assert_equals_reload(page)
+
+
+def test_a_refused_history_starts_from_its_summary_by_a_press(page: Page, goal: Goal, llm: LLMServer) -> None:
+    connect_model(goal.user, "compatible", "test-model", llm.url)
+    llm.always(until_summed_up)
+    send(page, "How far on Sunday?")
+    press = page.get_by_role("button", name="Start from the summary")
+    expect(press).to_be_visible(timeout=SLOW)
+    assert_equals_reload(page)
+    press.click()
+    expect(page.locator("#toasts")).to_contain_text("is being summed up")
+    expect(page.locator(".say .prose")).to_have_text("From the summary, then.", timeout=SLOW)
+    wait_for_end(page, goal)
+    expect(page.locator(".session-end")).to_contain_text(SUMMARY)
+    expect(page.locator(".ask p")).to_have_text(["How far on Sunday?"] * 2)
+    expect(press).to_have_count(0)
     assert_equals_reload(page)
 
 
