@@ -2,8 +2,8 @@
 
 from uuid import UUID
 
-from agents import decisions, restart as restarting
-from agents.engine import archiving
+from agents import decisions
+from agents.engine import archiving, restarting
 from agents.engine.orchestrator import work
 from memory.models import ArchiveReason
 
