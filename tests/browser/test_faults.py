@@ -1,5 +1,6 @@
 """Somebody looks at a conversation while what is behind it breaks. All of it runs as `bin/up` runs it."""
 
+import re
 import signal
 import threading
 from collections.abc import Iterator
@@ -74,15 +75,17 @@ def assert_ready(page: Page) -> None:
 
 
 def test_a_worker_killed_in_mid_sentence_leaves_a_conversation_that_goes_on(page: Page, site: Site, goal: Goal) -> None:
-    hold = threading.Event()
-    site.mind.scripted["How far"] = [Reply(HALF * 2, hold=hold), Reply(WHOLE)]
+    first, second = threading.Event(), threading.Event()
+    site.mind.scripted["How far"] = [Reply(HALF * 2, hold=first), Reply(WHOLE, hold=second)]
     look_at(page, goal)
     with site.worker() as victim:
         send(page, "How far should I run?")
         expect(page.locator(".say[aria-busy]")).to_contain_text("nobody will hear of again", timeout=SLOW)
         victim.kill()
-        hold.set()
+        first.set()
     with site.worker():
+        expect(page.locator(".say[aria-busy]")).to_have_text(re.compile("^This is what the second"), timeout=SLOW)
+        second.set()
         expect(page.locator(".say .prose")).to_have_text(WHOLE, timeout=SLOW)
         assert_ready(page)
         assert "nobody will hear" not in page.locator("#turns").inner_text()
