@@ -96,7 +96,7 @@ class AgentRunAdmin(ReadOnlyAdmin[AgentRun]):
     def price(self, run: AgentRun) -> str:
         return f"${run.cost:.4f}" + ("" if run.cost_known else " + unknown")
 
-    @admin.display
+    @admin.display(empty_value="-")
     def duration(self, run: AgentRun) -> timedelta | None:
         return run.finished_at - run.started_at if run.finished_at and run.started_at else None
 

@@ -142,12 +142,17 @@ def retry(message: ThreadMessage) -> UUID:
     Raises:
         Refused: the message is not an error that can be tried again, or its session is archived.
     """
-    newer = ThreadMessage.objects.filter(thread=message.thread_id, position__gt=message.position)
-    gone = AgentHistory.objects.done().filter(thread=message.thread_id, position__gte=message.position)
     retryable = message.source == Source.ERROR and message.metadata.get("retryable")
-    if not retryable or newer.exists() or gone.exists():
+    if not retryable or not is_last_word(message):
         raise Refused("not_retryable", "This cannot be tried again.")
     return wake(message.thread, Trigger.RETRY, message.run.context_type if message.run else "")
+
+
+def is_last_word(message: ThreadMessage) -> bool:
+    """Whether nothing was said since, and its session is still the live one."""
+    newer = ThreadMessage.objects.filter(thread=message.thread_id, position__gt=message.position)
+    gone = AgentHistory.objects.done().filter(thread=message.thread_id, position__gte=message.position)
+    return not newer.exists() and not gone.exists()
 
 
 def retry_now(run: AgentRun) -> None:

@@ -18,7 +18,7 @@ from agents.services import Refused, archive_now
 from agents.signed_in import SignedInRequest, signed_in
 from memory.archived import ENTRIES, Entry
 from memory.llm_transcript import Part, part
-from memory.models import AgentHistory, Thread
+from memory.models import AgentHistory, ArchiveReason, HistoryEntry, Thread
 from memory.recall import find_sessions
 
 SHOWN = 100
@@ -41,7 +41,8 @@ def thread_sessions(request: SignedInRequest, thread_id: UUID) -> HttpResponse:
     thread = _thread(request, thread_id)
     query = request.GET.get("q", "")
     found = find_sessions(thread.pk, query, most=SHOWN)
-    page = {"thread": thread, "agent": agentable_of(thread), "sessions": found, "query": query}
+    begun = HistoryEntry.objects.filter(thread=thread, seq__gte=thread.from_seq).exists()
+    page = {"thread": thread, "agent": agentable_of(thread), "sessions": found, "query": query, "begun": begun}
     return render(request, "agents/sessions.html", page)
 
 
@@ -55,6 +56,7 @@ def session(request: SignedInRequest, session_id: UUID) -> HttpResponse:
         "thread": found.thread,
         "agent": agentable_of(found.thread),
         "lines": list(map(_line, ENTRIES.validate_python(found.entries))),
+        "why": _why(found.reason),
     }
     return render(request, "agents/session.html", page)
 
@@ -74,6 +76,15 @@ def sessions_archive(request: SignedInRequest, thread_id: UUID) -> HttpResponse:
 
 def _thread(request: SignedInRequest, thread_id: UUID) -> Thread:
     return get_object_or_404(Thread.objects.for_user(request.user).select_related("user"), pk=thread_id)
+
+
+def _why(reason: str) -> str:
+    words = {
+        ArchiveReason.IDLE: _("ended because nothing was said for a while"),
+        ArchiveReason.LONG: _("put away because the conversation had grown long"),
+        ArchiveReason.BY_HAND: _("ended by you"),
+    }
+    return words.get(ArchiveReason(reason), "")
 
 
 def _line(entry: Entry) -> Line:

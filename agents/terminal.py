@@ -124,6 +124,8 @@ class Screen:
                 self._line(f"  ! {content} Trying again soon ({attempt} of {of}).")
             case Failed(text=text):
                 self._line(f"  ! {text}")
+            case RunChanged(pause=float() as seconds) if seconds:
+                self._line(f"  … the model's provider fails and is asked again in {seconds:.0f} s")
             case RunChanged(status=status, cost=cost) if status not in LIVE:
                 self._line(f"  ({status}, {'cost unknown' if cost is None else '$' + cost})")
 

@@ -13,6 +13,7 @@ urlpatterns = [
     path("sessions/<uuid:session_id>/", session_views.session, name="session"),
     path("runs/<uuid:run_id>/stop", views.run_stop, name="run_stop"),
     path("runs/<uuid:run_id>/retry", views.run_retry, name="run_retry"),
+    path("runs/<uuid:run_id>/restart", views.run_restart, name="run_restart"),
     path("messages/<uuid:message_id>/retry", views.message_retry, name="message_retry"),
     path("actions/<uuid:action_id>/", views.action, name="action"),
     path("actions/<uuid:action_id>/resolve/<str:resolution>", views.action_resolve, name="action_resolve"),

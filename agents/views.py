@@ -7,7 +7,9 @@ from django.contrib import messages
 from django.db.models import Q
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404, render
+from django.template.loader import render_to_string
 from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 
 from agents.decisions import decide, resolve
@@ -15,6 +17,7 @@ from agents.live import frames
 from agents.live.details import details
 from agents.live.screen import Screen, changed, earlier
 from agents.pages import conversation, uuid_or_none
+from agents.restart import restart
 from agents.services import Refused, assistant_of, retry, retry_now, send_message, stop_run
 from agents.signed_in import SignedInRequest, signed_in
 from memory.models import AgentRun, Thread, ThreadMessage
@@ -74,6 +77,23 @@ def run_retry(request: SignedInRequest, run_id: UUID) -> HttpResponse:
 
 @require_POST
 @signed_in
+def run_restart(request: SignedInRequest, run_id: UUID) -> HttpResponse:
+    run = get_object_or_404(AgentRun.objects.for_user(request.user).select_related("thread__user"), pk=run_id)
+    try:
+        restart(run)
+    except Refused as refused:
+        return _refused(request, run.thread, refused)
+    words = _("The session is being summed up; then your message is tried again.")
+    if not _is_partial(request):
+        messages.success(request, words)
+        return _back(request)
+    return HttpResponse(
+        frames.partial("#toasts", "beforeend", render_to_string("includes/toast.html", {"text": words}))
+    )
+
+
+@require_POST
+@signed_in
 def message_retry(request: SignedInRequest, message_id: UUID) -> HttpResponse:
     mine = ThreadMessage.objects.for_user(request.user).select_related("thread")
     message = get_object_or_404(mine, pk=message_id)
@@ -99,7 +119,8 @@ def approval_decide(request: SignedInRequest, action_id: UUID, digest: str, deci
     """`digest` is of the call as the page showed it."""
     if decision not in DECISIONS:
         raise Http404
-    return _decided(request, action_id, lambda action: decide(action, request.user, DECISIONS[decision], digest))
+    state, reason = DECISIONS[decision], request.POST.get(f"reason-{action_id}", "")
+    return _decided(request, action_id, lambda action: decide(action, request.user, state, digest, reason))
 
 
 @require_POST

@@ -9,7 +9,7 @@ from agents.api.docs import Docs, Schema
 from agents.api.threads import AssistantEvents, AssistantMessages
 from goals.api.goals import GoalEvents, GoalMessages, Goals, OneGoal
 from goals.api.notes import GoalNotes, OneNote
-from goals.api.runs import OneRun, RetryRun, RunActions, Runs, StopRun
+from goals.api.runs import OneRun, RestartRun, RetryRun, RunActions, Runs, StopRun
 from goals.api.sessions import GoalSessions, OneSession
 
 app_name = "api"
@@ -30,6 +30,7 @@ urlpatterns = declared(
         path("runs/<id:run_id>", OneRun.as_view(), name="run"),
         path("runs/<id:run_id>/stop", StopRun.as_view(), name="run_stop"),
         path("runs/<id:run_id>/retry", RetryRun.as_view(), name="run_retry"),
+        path("runs/<id:run_id>/restart", RestartRun.as_view(), name="run_restart"),
         path("runs/<id:run_id>/actions", RunActions.as_view(), name="run_actions"),
         path("approvals", Approvals.as_view(), name="approvals"),
         path("approvals/<id:approval_id>/decide", DecideApproval.as_view(), name="approval_decide"),

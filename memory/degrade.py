@@ -13,6 +13,9 @@ from memory.media import without_media
 from memory.messages import Message, Text, rewritten, user
 from memory.text import shortened
 
+HISTORY_REFUSED: Final = "history_refused"
+"""The reason of a run that ended because no rung was plain enough."""
+
 SHORT_RESULT: Final = 500
 RESULT_LEFT_OUT: Final = "[The result of a tool call was left out here: the model's server refused it.]"
 

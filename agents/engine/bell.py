@@ -52,6 +52,11 @@ def ask_for_check(action_id: UUID, user_id: int) -> bool:
     return _ring("check", str(action_id), user_id)
 
 
+def ask_for_restart(run_id: UUID) -> bool:
+    """Let a worker archive the session that a model refused, and go on. Never raises; False without Redis."""
+    return _ring("restart", str(run_id))
+
+
 def _ring(job: str, *arguments: object) -> bool:
     queue = _queue(os.getpid())
     try:

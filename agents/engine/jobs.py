@@ -3,7 +3,7 @@
 from uuid import UUID
 
 from agents import decisions
-from agents.engine import archiving
+from agents.engine import archiving, restarting
 from agents.engine.orchestrator import work
 from memory.models import ArchiveReason
 
@@ -26,3 +26,8 @@ def measure(thread_id: str) -> None:
 def check(action_id: str, user_id: int) -> None:
     """Look up what became of a call, because its user asks."""
     decisions.check(UUID(action_id), user_id)
+
+
+def restart(run_id: str) -> None:
+    """Start from the summary after a run whose history the model refused, because its user asks."""
+    restarting.carry_out(UUID(run_id))

@@ -22,7 +22,7 @@ from agents.engine.settle import Ending, Settler, give_up
 from agents.engine.shortening import Shortening
 from agents.engine.steps import Steps
 from agents.engine.thinking import CallFailed, Thinker
-from agents.live.announce import announce_status
+from agents.live.announce import announce_status, status_changed
 from agents.live.events import Think
 from agents.live.stream import publish
 from agents.providers import pool as provider_pool
@@ -179,11 +179,12 @@ class Orchestrator:
             waited=self.held.lease.retries,
         )
 
-    def _try_again(self, failed: Settled) -> None:
-        """A model call will be repeated: the text so far is void, for the record and for those who look on."""
-        lease = self.held.lease
+    def _try_again(self, failed: Settled, pause: float) -> None:
+        """A model call will be repeated: the text so far is void, for the record and for those who look on, who see
+        that the pause is the provider's."""
+        lease, thread = self.held.lease, self.summons.thread
         journal.call_again(lease, failed, self.summons.next_call)
-        announce_status(self.summons.thread, lease.run_id, RunStatus.RUNNING, lease.step)
+        publish(thread.pk, thread.user_id, status_changed(lease.run_id, RunStatus.RUNNING, lease.step, pause=pause))
 
     def _quarantine(self, remedy: Remedy) -> None:
         """The model's server took the history only when it was made plainer: it stays so from now on."""

@@ -23,6 +23,7 @@ from agents.live.stream import publish
 from agents.models import CallStatus
 from agents.providers.base import Finish, ProviderError, Reply, Usage
 from memory.context import Context
+from memory.degrade import HISTORY_REFUSED
 from memory.messages import Message, assistant
 from memory.metadata import MessageMetadata
 from memory.models import RunStatus, Source, Thread
@@ -88,7 +89,8 @@ class Ending:
         if verdict.asked is not None:
             return cls.failed(error.trouble, f"{error.message} {long_pause(verdict.asked)}", settled)
         if not verdict.attempts:
-            return cls.failed(error.trouble, error.message, settled)
+            reason = HISTORY_REFUSED if error.refuses_content else error.trouble
+            return cls.failed(reason, error.message, settled)
         text = f"{error.message} It failed permanently: {verdict.attempts} more tries, each later, did not help."
         cell = wait_cell(run_id, text, MessageMetadata(reason="error", retryable=False))
         return cls(RunStatus.FAILED, settled, error.trouble, text, text, cells=[cell])

@@ -48,7 +48,7 @@ class CallFailed(Exception):
 class Thinker:
     """Calls one agent's model, step by step, on one leased connection.
 
-    on_failure: told of each failed try that will be repeated, after which the text so far is void.
+    on_failure: told of each failed try that will be repeated, and after how many seconds; the text so far is void.
     on_remedy: told of what had to be left out of the history before the server took it.
     waited: how often the run has let go of its lease to wait before this call (tier 2 of the retries).
     memo: what adapters have made of the history in earlier runs.
@@ -59,7 +59,7 @@ class Thinker:
     system: str
     tools: Sequence[ToolSpec]
     cancel: CancelToken
-    on_failure: Callable[[Settled], None]
+    on_failure: Callable[[Settled, float], None]
     on_remedy: Callable[[Remedy], None]
     provider: Provider
     policy: RetryPolicy
@@ -88,7 +88,7 @@ class Thinker:
                 else:
                     pause, held = self._pause(error, held), held + 1
                 log.warning("model call failed, will be repeated", error=error.message, trouble=error.trouble)
-                self.on_failure(self.settled)
+                self.on_failure(self.settled, pause)
                 self.settled = NOTHING_CALLED
                 self.cancel.sleep(pause)
             else:
@@ -97,7 +97,7 @@ class Thinker:
 
     def begin_anew(self) -> None:
         """The call that failed is repeated with another history, not with a longer one."""
-        self.on_failure(self.settled)
+        self.on_failure(self.settled, 0.0)
         self.settled, self.view, self.grammar = NOTHING_CALLED, View(), Grammar()
 
     def _pause(self, error: ProviderError, held: int) -> float:

@@ -45,8 +45,11 @@ def cell_posted(run_id: UUID, cell: Cell) -> MessagePosted:
     )
 
 
-def status_changed(run_id: UUID, status: str, step: int = 0, cost: Decimal | None = None) -> RunChanged:
-    return RunChanged(run=run_id, status=status, iterations=step, cost=None if cost is None else dollars(cost))
+def status_changed(
+    run_id: UUID, status: str, step: int = 0, cost: Decimal | None = None, pause: float | None = None
+) -> RunChanged:
+    spent = None if cost is None else dollars(cost)
+    return RunChanged(run=run_id, status=status, iterations=step, cost=spent, pause=pause)
 
 
 def announce_run(run: AgentRun) -> None:

@@ -1,6 +1,7 @@
 """The question that a call puts to its user: may it run, or what became of it."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -8,6 +9,7 @@ import orjson
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
+from tools import registry
 from tools.base import Effect, Reversal
 from tools.models import ActionStatus, AgentAction, ApprovalState, Resolution
 
@@ -25,28 +27,40 @@ class Button:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """`lines` are (name, value) of what the call would do."""
+    """`lines` are (name, value) of what the call would do.
+
+    why: what is known of it, above the lines. stakes: what a decision cannot take back, beside the buttons; `harmless`
+    when there is nothing like that. reject: where a rejection posts to, which may say why. asked, expires: of an
+    approval.
+    """
 
     action: UUID
     lines: list[tuple[str, str]]
-    warning: str
     buttons: list[Button]
+    why: str = ""
+    stakes: str = ""
+    reject: str = ""
+    asked: datetime | None = None
+    expires: datetime | None = None
+    harmless: bool = False
 
 
 def card(action: AgentAction) -> Card | None:
     """The card of a call that waits for its user; None when nothing is asked."""
     if awaits_approval(action):
-        return Card(action.pk, pairs(action), _stakes(action), _decisions(action))
+        return _approval(action)
     if action.status == ActionStatus.UNKNOWN and not action.resolution:
-        warning = action.error or action.output or _("It is not known whether this took effect.")
-        return Card(action.pk, pairs(action), warning, _resolutions(action))
+        why = action.error or action.output or _("It is not known whether this took effect.")
+        return Card(action.pk, pairs(action), _resolutions(action), why=cut(why))
     return None
 
 
 def pairs(action: AgentAction) -> list[tuple[str, str]]:
-    """What the call was asked, as (name, value)."""
+    """What the call was asked, as (name, value), in the order of its tool: the database keeps none."""
     arguments: dict[str, Any] = action.arguments if isinstance(action.arguments, dict) else {}
-    return [(name, _plain(value)) for name, value in arguments.items()]
+    tool = registry.find(action.tool)
+    asked = dict.fromkeys(name for name in (tool.Arguments.model_fields if tool else ()) if name in arguments)
+    return [(name.replace("_", " "), _plain(arguments[name])) for name in asked | dict.fromkeys(arguments)]
 
 
 def _plain(value: object) -> str:
@@ -63,11 +77,17 @@ def awaits_approval(action: AgentAction) -> bool:
     return waiting and approval is not None and approval.state == ApprovalState.REQUESTED
 
 
-def _decisions(action: AgentAction) -> list[Button]:
-    return [
-        Button(_("Approve once"), _decide(action, "approve"), "primary"),
-        Button(_("Reject"), _decide(action, "reject"), "quiet"),
-    ]
+def _approval(action: AgentAction) -> Card:
+    return Card(
+        action.pk,
+        pairs(action),
+        [Button(_("Approve once"), _decide(action, "approve"), "primary")],
+        stakes=_stakes(action),
+        reject=_decide(action, "reject"),
+        asked=action.approval.requested_at,
+        expires=action.approval.expires_at,
+        harmless=action.reversal in (Reversal.NOTHING, Reversal.UNDOABLE),
+    )
 
 
 def _decide(action: AgentAction, decision: str) -> str:

@@ -17,6 +17,7 @@ from agents.live import markdown
 from agents.live.snapshot import Partial
 from agents.live.steps import Step, step
 from agents.live.turns import Part, Turn
+from memory.degrade import HISTORY_REFUSED
 from memory.models import AgentRun, RunStatus, Source
 
 UNFOLDED: Final = 6
@@ -41,6 +42,7 @@ class Piece:
     leads_on: bool = False
     text: str = ""
     retry: bool = False
+    restart: bool = False
 
 
 def turn_html(turn: Turn) -> str:
@@ -139,6 +141,11 @@ def _finish(turn: Turn, pieces: list[Piece]) -> None:
             answers[-1].foot = _foot(run, steps.get(run.pk, 0))
     if pieces and pieces[-1].kind == "error" and turn.live is None and not turn.sessions and pieces[-1].part:
         pieces[-1].retry = bool(pieces[-1].part.metadata.retryable)
+        pieces[-1].restart = pieces[-1].retry and turn.ask is not None and _was_refused(pieces[-1].part.message.run)
+
+
+def _was_refused(run: AgentRun | None) -> bool:
+    return run is not None and run.reason == HISTORY_REFUSED
 
 
 def _add_silent_ends(turn: Turn, pieces: list[Piece]) -> None:

@@ -95,7 +95,7 @@ class LiveConsumer(AsyncWebsocketConsumer):
     async def _follow_notes(self, user_id: int) -> None:
         """Tell of changes elsewhere, and make sure every minute and at each sign-out that the session still holds."""
         async with hub().listen(user_id) as feed:
-            checked = time.monotonic()
+            checked, up = time.monotonic(), True
             while True:
                 kinds = await _notes(feed)
                 if "signed_out" in kinds or time.monotonic() - checked > SESSION_SECONDS:
@@ -103,6 +103,9 @@ class LiveConsumer(AsyncWebsocketConsumer):
                     if not await self._is_signed_in(user_id):
                         await self.close(SIGNED_OUT)
                         return
+                if "wire" in kinds and up != hub().is_up:
+                    up = hub().is_up
+                    await self._send(frames.wire(up=up))
                 if "changed" in kinds:
                     await self._send(frames.frame("", _refresh()))
                     await asyncio.sleep(NOTE_SECONDS)

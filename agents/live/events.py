@@ -72,13 +72,18 @@ class MessagePosted(Event):
 
 
 class RunChanged(Event):
-    """A run changed its state. Text on its way is to be dropped whenever this arrives."""
+    """A run changed its state. Text on its way is to be dropped whenever this arrives.
+
+    pause: the model's provider failed and is asked again after so many seconds, while the run goes on (tier 1 of the
+    retries).
+    """
 
     type: Literal["run"] = "run"
     run: UUID
     status: str
     iterations: int
     cost: str | None
+    pause: float | None = None
 
 
 class Failed(Event):

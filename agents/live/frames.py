@@ -73,6 +73,11 @@ def frame(seq: str, content: str, say: str = "") -> str:
     return orjson.dumps(message).decode()
 
 
+def wire(*, up: bool) -> str:
+    """Tell a page whether events come, or whether it has to ask for what it may miss."""
+    return orjson.dumps({"type": "wire", "up": up}).decode()
+
+
 @dataclass(slots=True)
 class Sent:
     """What one page has, as far as this socket told it. Pieces that look the same are not sent again."""

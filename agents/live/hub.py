@@ -27,6 +27,9 @@ logger = logging.getLogger(__name__)
 
 WAITING: Final = 500
 
+WIRE: Final = b'{"type":"wire"}'
+"""A note to every user who looks on: the connection to Redis is lost, or is back."""
+
 
 class Arrival(NamedTuple):
     """One event: its id (empty for a reset that is not in the stream) and its JSON, as it was published."""
@@ -149,7 +152,7 @@ class Hub:
 
     def __init__(self, url: str) -> None:
         self._feeds: dict[bytes, set[Feed]] = {}
-        self._subscription = Subscription(url, self._deliver, self._heal)
+        self._subscription = Subscription(url, self._deliver, self._heal, self._tell_wire)
         pool = redis.asyncio.BlockingConnectionPool.from_url(
             url,
             max_connections=20,
@@ -174,7 +177,14 @@ class Hub:
         """Follow the notes to a user. They are not kept: what was sent before is not told."""
         feed = Feed(user_channel(user_id).encode(), None, "")
         async with self._joined(feed):
+            if not self.is_up:
+                feed.put(Arrival("", WIRE))
             yield feed
+
+    @property
+    def is_up(self) -> bool:
+        """Whether events come in. Without them viewers have to ask."""
+        return self._subscription.is_up
 
     async def close(self) -> None:
         self._reader.cancel()
@@ -231,6 +241,11 @@ class Hub:
             task = asyncio.create_task(self._resume(feed, feed.hold()))
             self._healing.add(task)
             task.add_done_callback(self._healing.discard)
+        self._tell_wire()
+
+    def _tell_wire(self) -> None:
+        for feed in [feed for feeds in self._feeds.values() for feed in feeds if feed.thread_id is None]:
+            feed.put(Arrival("", WIRE))
 
 
 def _arrival(data: bytes) -> Arrival:

@@ -17,7 +17,7 @@ from agents.agentable import Agentable, agentable_of
 from agents.live import turns
 from agents.live.cells import turn_html, with_live
 from agents.live.snapshot import Place, place
-from agents.models import AgentTask, TaskStatus, UserAgent
+from agents.models import AgentTask, CallStatus, ModelCall, TaskStatus, UserAgent
 from agents.services import assistant_of
 from memory.models import AgentRun, Note, RunStatus, Thread
 
@@ -89,6 +89,12 @@ def changed(thread: Thread, runs: Collection[UUID], messages: Collection[UUID]) 
     return _screen(thread, where, live, turns.since(thread, Q(run__in=runs) | Q(pk__in=messages), live), None)
 
 
+def looked_at_again(thread: Thread) -> Thread:
+    """A socket keeps its thread for hours, in which sessions of it may have ended."""
+    thread.refresh_from_db(fields=["generation"])
+    return thread
+
+
 def in_zone_of(thread: Thread) -> timezone.override:
     """Draw times as the thread's owner reads them; pages do it by middleware, sockets by this."""
     return timezone.override(ZoneInfo(assistant_of(thread.user).time_zone))
@@ -122,9 +128,19 @@ def bar(agent: Agentable, live: AgentRun | None, *, has_panel: bool) -> SafeStri
         "tone": tone,
         "mark": mark,
         "statuses": RunStatus,
+        "asks_again": live is not None and asks_again(live),
         "has_panel": has_panel,
     }
     return render_to_string("agents/parts/bar.html", context)
+
+
+def asks_again(run: AgentRun) -> bool:
+    """Whether a run's model call has failed and is repeated under the same lease: it waits for the model's provider."""
+    if run.status != RunStatus.RUNNING:
+        return False
+    calls = ModelCall.objects.filter(run=run, step=run.step).order_by("-id").values_list("status", "attempt")[:2]
+    now, *before = calls or [("", 0)]
+    return now[0] == CallStatus.STARTED and before == [(CallStatus.FAILED, now[1])]
 
 
 def panel(thread: Thread) -> SafeString:

@@ -7,7 +7,7 @@ from uuid import UUID
 from weakref import WeakKeyDictionary
 
 from agents.live.offload import offload
-from agents.live.screen import Screen, changed, in_zone_of
+from agents.live.screen import Screen, changed, in_zone_of, looked_at_again
 from memory.models import Thread
 
 KEPT: Final = 64
@@ -33,4 +33,4 @@ async def changed_screen(thread: Thread, event_id: str, events: list[dict[str, A
 
 def _changed(thread: Thread, runs: frozenset[UUID], messages: frozenset[UUID]) -> Screen:
     with in_zone_of(thread):
-        return changed(thread, runs, messages)
+        return changed(looked_at_again(thread), runs, messages)

@@ -81,11 +81,15 @@ def flush(timeout: float) -> bool:
 
 class Publisher:
     """The queue of a process and those who empty it. Whoever holds the lock sends; whoever does not get it need not:
-    the holder looks at the queue again after letting go."""
+    the holder looks at the queue again after letting go. Threads that may have missed an event are told so where the
+    hole is: `_holes` before everything that waits, `_gaps`, for whom the queue was too long, behind it. Only a process
+    that writes text (`_writes`) can have lost a piece of it."""
 
     def __init__(self) -> None:
         self._queue: deque[Item] = deque()
+        self._holes: dict[UUID, None] = {}
         self._gaps: dict[UUID, None] = {}
+        self._writes = False
         self._lock = threading.Lock()
         self._line: Line | None = None
         self._sent: set[UUID] = set()
@@ -134,9 +138,14 @@ class Publisher:
     def _send_some(self, line: Line) -> None:
         if not self._queue:
             return
-        batch = joined([self._queue.popleft() for _ in range(min(len(self._queue), BATCH))])
+        batch = joined(self._taken(BATCH))
         self._sent, self._sent_at = {item.thread_id for item in batch}, time.monotonic()
         line.send([item.thread_id for item in batch], (wire.packed(*item) for item in batch))
+
+    def _taken(self, most: int) -> list[Item]:
+        items = [self._queue.popleft() for _ in range(min(len(self._queue), most))]
+        self._writes = self._writes or any(isinstance(item.event, Think) for item in items)
+        return items
 
     def _call_flusher(self) -> None:
         if not self._called.is_set():
@@ -158,26 +167,28 @@ class Publisher:
             with self._lock:
                 if not self._succeeds(self._tend):
                     _await_redis()
-            if self._queue or self._gaps:
+            if self._queue or self._gaps or self._holes:
                 self._called.set()
 
     def _tend(self) -> None:
         line = self._line = self._line or _new_line()
         line.wait() if line.full else line.receive()
+        self._tell(self._holes, line)
         self._send_some(line)
-        if self._gaps and not self._queue:
-            self._tell_gaps(line)
+        if not self._queue:
+            self._tell(self._gaps, line)
 
-    def _tell_gaps(self, line: Line) -> None:
-        gaps = [self._gaps.popitem()[0] for _ in range(len(self._gaps))]
-        line.send(gaps, map(wire.gap, gaps))
+    def _tell(self, missed: dict[UUID, None], line: Line) -> None:
+        if missed:
+            gaps = [missed.popitem()[0] for _ in range(len(missed))]
+            line.send(gaps, (wire.gap(thread_id, spoils=self._writes) for thread_id in gaps))
 
     def _succeeds[*Args](self, work: Callable[[*Args], None], *args: *Args) -> bool:
         try:
             work(*args)
         except (OSError, redis.RedisError, hiredis.HiredisError) as problem:
             self._drop_line()
-            if self._gaps:  # else nobody misses it: Redis may have been stopped together with this process
+            if self._holes:  # else nobody misses it: Redis may have been stopped together with this process
                 logger.warning("live events wait for Redis: %s", problem)
         except Exception:
             self._drop_line()
@@ -189,17 +200,18 @@ class Publisher:
     def _drop_line(self) -> None:
         """Whatever has no answer may be lost, and what still waits would come to a Redis that may have forgotten what
         was before: a reset of their threads takes the place of both."""
-        self._gaps.update(dict.fromkeys(self._queue.popleft().thread_id for _ in range(len(self._queue))))
+        self._holes.update(dict.fromkeys(self._gaps.popitem()[0] for _ in range(len(self._gaps))))
+        self._holes.update(dict.fromkeys(item.thread_id for item in self._taken(len(self._queue))))
         line, self._line = self._line, None
         if line is not None:
-            self._gaps.update(dict.fromkeys(line.unanswered))
+            self._holes.update(dict.fromkeys(line.unanswered))
             line.close()
 
     def _is_done(self, until: float) -> bool:
         if not self._lock.acquire(timeout=max(until - time.monotonic(), 0)):
             return False
         try:
-            return not (self._queue or self._gaps or (self._line and self._line.unanswered))
+            return not (self._queue or self._gaps or self._holes or (self._line and self._line.unanswered))
         finally:
             self._lock.release()
 

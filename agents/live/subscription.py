@@ -43,12 +43,21 @@ class Subscription:
     Args:
         deliver: called in the loop with (channel, data) for each message.
         connected: called in the loop after each connection, when all channels are subscribed again.
+        lost: called in the loop when such a connection has ended.
     """
 
-    def __init__(self, url: str, deliver: Callable[[bytes, bytes], None], connected: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        url: str,
+        deliver: Callable[[bytes, bytes], None],
+        connected: Callable[[], None],
+        lost: Callable[[], None],
+    ) -> None:
         self._url = url
         self._deliver = deliver
         self._connected = connected
+        self._lost = lost
+        self.is_up = False
         self._transport: asyncio.WriteTransport | None = None
         self._channels: dict[bytes, asyncio.Future[None]] = {}
         self._asked: deque[asyncio.Future[None]] = deque()
@@ -101,12 +110,16 @@ class Subscription:
         try:
             self._transport, self._heard = transport, True
             await asyncio.wait_for(self._resubscribe(), CONNECT_SECONDS)
+            self.is_up = True
             self._connected()
             self._tried.set()
             await self._watch(reader)
         finally:
             self._transport = None
             transport.abort()
+            if self.is_up:
+                self.is_up = False
+                self._lost()
 
     async def _connect(self) -> tuple[asyncio.WriteTransport, _Reader]:
         where: dict[str, Any] = parse_url(self._url)  # type: ignore[no-untyped-call]

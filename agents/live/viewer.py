@@ -18,7 +18,7 @@ from agents.live import frames, screens
 from agents.live.hub import Arrival, Feed, hub
 from agents.live.keys import kind_of, order
 from agents.live.offload import offload
-from agents.live.screen import Screen, in_zone_of, whole
+from agents.live.screen import Screen, in_zone_of, looked_at_again, whole
 from agents.live.snapshot import Partial, place
 from memory.models import Thread
 
@@ -106,12 +106,14 @@ class Viewer:
 
 def _whole(thread: Thread) -> Screen:
     with in_zone_of(thread):
-        return whole(thread)
+        return whole(looked_at_again(thread))
 
 
 def announcement(events: list[dict[str, Any]]) -> str:
     """Say the last change of state for the ear: states, not words of the answer."""
     for event in reversed(events):
+        if event["type"] == "run" and event.get("pause"):
+            return _("Waiting for the model's provider.")
         if event["type"] == "run" and (words := _states().get(event["status"])):
             return words
         if event["type"] == "error":

@@ -46,9 +46,9 @@ def packed(thread_id: UUID, user_id: int, event: Event) -> bytes:
     return _call(thread_id, payload, _partial_after(event), "", "", user_channel(user_id), note)
 
 
-def gap(thread_id: UUID) -> bytes:
-    """Return the packed call for saying that events of a thread may have been lost."""
-    return _call(thread_id, RESET, "spoil")
+def gap(thread_id: UUID, *, spoils: bool) -> bytes:
+    """Return the packed call for saying that events of a thread may have been lost; `spoils`: pieces of text too."""
+    return _call(thread_id, RESET, "spoil" if spoils else "keep")
 
 
 def _json(event: Event) -> bytes:

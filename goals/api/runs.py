@@ -15,6 +15,7 @@ from agents import services
 from agents.api.base import Access, ApiView
 from agents.api.pages import NEWEST_FIRST, Order, page
 from agents.api.schema import documented, listed
+from agents.restart import restart
 from agents.serializers import ActionShape, NothingBody, RunShape, run_json
 from memory.models import AgentRun, RunQuerySet, RunStatus
 from tools.models import AgentAction
@@ -67,6 +68,15 @@ class RetryRun(RunView):
         self.body(NothingBody)
         services.retry_now(self.found(run_id))
         return Response(shown(self.found(run_id)))
+
+
+class RestartRun(RunView):
+    @documented("Start from the summary after a run whose history the model refused", {202: RunShape})
+    def post(self, request: Request, run_id: UUID) -> Response:
+        """The session is archived by a worker; then what you had said is said again, as a message of its own."""
+        self.body(NothingBody)
+        restart(self.found(run_id))
+        return Response(shown(self.found(run_id)), status=202)
 
 
 class RunActions(RunView):

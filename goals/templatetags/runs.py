@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 from django import template
+from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from memory.models import AgentRun, Note, RunStatus
@@ -52,7 +53,8 @@ def trigger_words(run: AgentRun) -> str:
         "message": _("your message"),
         "task": _("a task it was sent on"),
         "report": _("a report of its task"),
-        "retry": _("you tried again"),
+        "retry": _("another try"),
+        "decision": _("your decision"),
     }
     return words.get(run.trigger, run.trigger)
 
@@ -65,6 +67,13 @@ def whose(run: AgentRun) -> str:
         if agent is not None:
             return str(agent.name())
     return _("A deleted agent")
+
+
+@register.filter
+def place(run: AgentRun) -> str:
+    """The address of the conversation that a run belongs to."""
+    goal = getattr(run.thread, "goals_goal", None)
+    return reverse("goal", args=[goal.pk]) if goal else reverse("assistant")
 
 
 @register.filter

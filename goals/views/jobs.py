@@ -1,4 +1,4 @@
-"""Jobs: the user's runs, newest first."""
+"""Jobs: the user's runs, newest first, with the helpers they sent off."""
 
 from datetime import UTC, datetime
 
@@ -7,32 +7,17 @@ from django.shortcuts import render
 from django.utils.dateparse import parse_datetime
 from django.views.decorators.http import require_GET
 
+import goals.jobs
 from agents.signed_in import SignedInRequest, signed_in
-from memory.models import AgentRun
-
-SHOWN = 50
 
 
 @require_GET
 @signed_in
 def jobs(request: SignedInRequest) -> HttpResponse:
-    runs = AgentRun.objects.for_user(request.user).select_related(
-        "thread__goals_goal", "thread__agents_useragent", "thread__agents_agenttask"
-    )
     before = _moment(request.GET.get("before", ""))
-    if before:
-        runs = runs.filter(created_at__lt=before)
-    page = list(runs.order_by("-created_at")[: SHOWN + 1])
-    return render(
-        request,
-        "jobs.html",
-        {
-            "here": "jobs",
-            "runs": page[:SHOWN],
-            "older": page[SHOWN - 1].created_at.isoformat() if len(page) > SHOWN else "",
-            "newest": not before,
-        },
-    )
+    found, more = goals.jobs.jobs(request.user, before)
+    older = found[-1].run.created_at.isoformat() if more else ""
+    return render(request, "jobs.html", {"here": "jobs", "jobs": found, "older": older, "newest": not before})
 
 
 def _moment(text: str) -> datetime | None:

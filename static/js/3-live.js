@@ -1,7 +1,8 @@
 /* The live connection: <div id="live" hx-ws:connect="/ws/…" data-last-seq="…">. Frames are {seq, content, swap: "none"}
    and are in order; a frame that was seen already is dropped. After each connection the page says where it stands and
-   the server sends what is missing, or {"type": "reload"} when it cannot. Close code 4401 means signed out.
-   While the connection is away for more than 20 s, elements with an id and data-poll are read again every 5 s: from its
+   the server sends what is missing, or {"type": "reload"} when it cannot. {"type": "wire", "up": false} says that the
+   server itself is cut off from what happens, until the same says true. Close code 4401 means signed out.
+   While the connection is away, or cut off, for more than 20 s, elements with an id and data-poll are read again every 5 s: from its
    address, which answers with partials, or when it is empty from the page itself. */
 (() => {
   const SIGNED_OUT = 4401, AWAY = 20_000, EVERY = 5_000;
@@ -30,12 +31,23 @@
     try { return JSON.parse(data); } catch { return null; }
   }
 
-  document.addEventListener("htmx:ws:after:connection", (event) => {
+  function found() {
     connected = true;
     lostAt = null;
     clearInterval(timer);
     timer = null;
     show("online");
+  }
+
+  function lost() {
+    connected = false;
+    lostAt ??= Date.now();
+    timer ??= setInterval(poll, EVERY);
+    show(navigator.onLine ? "reconnecting" : "offline");
+  }
+
+  document.addEventListener("htmx:ws:after:connection", (event) => {
+    found();
     const after = source()?.dataset.lastSeq ?? "";
     event.detail.connection.socket.send(JSON.stringify({ type: "hello", after }));
   });
@@ -43,11 +55,8 @@
   document.addEventListener("htmx:ws:close", (event) => {
     const { code, reason } = event.detail;
     connected = false;
-    if (code === SIGNED_OUT) return location.reload();
-    if (reason === "removed") return undefined;
-    lostAt ??= Date.now();
-    timer ??= setInterval(poll, EVERY);
-    return show(navigator.onLine ? "reconnecting" : "offline");
+    if (code === SIGNED_OUT) location.reload();
+    else if (reason !== "removed") lost();
   });
 
   addEventListener("offline", () => show("offline"));
@@ -58,6 +67,9 @@
     if (frame?.type === "reload") {
       event.preventDefault();
       location.reload();
+    } else if (frame?.type === "wire") {
+      event.preventDefault();
+      frame.up ? found() : lost();
     } else if (frame?.seq && !isNewer(frame.seq, source()?.dataset.lastSeq)) {
       event.preventDefault();
     }

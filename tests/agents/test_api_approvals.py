@@ -85,6 +85,15 @@ def test_the_card_in_the_chat_shows_what_would_happen_and_its_button_approves(ap
     assert "/approve" not in page_of(approval)[1]
 
 
+def test_a_rejection_in_the_chat_says_why_also_without_script(approval: Approval) -> None:
+    client, page = page_of(approval)
+    (reject,) = re.findall(r'formaction="([^"]*/reject)"', page)
+    (field,) = re.findall(r'<textarea[^>]* name="(reason-[^"]*)"', page)
+    assert client.post(reject, {"next": "/", field: "Brown ones ", "reason-other": "no"}).status_code == 302
+    approval.refresh_from_db()
+    assert (approval.state, approval.reason) == ("rejected", "Brown ones")
+
+
 def test_a_stale_page_is_told_what_has_been_decided(approval: Approval) -> None:
     client, page = page_of(approval)
     (reject,) = re.findall(r'formaction="([^"]*/reject)"', page)

@@ -1,6 +1,7 @@
 """A conversation in a real browser, with the web and worker processes of the product and the demo model."""
 
 import re
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -12,7 +13,9 @@ from agents.live.announce import announce_action, announce_message
 from agents.live.stream import redis_client
 from goals.models import Goal
 from memory.models import AgentRun, Note, RunStatus, ThreadMessage
+from tests.agents.engine.test_restart import SUMMARY, until_summed_up
 from tests.browser.conftest import signed_in
+from tests.browser.looks import LOOK, assert_equals_reload, send
 from tests.factories import AgentRunFactory, ApprovalFactory, GoalFactory, ThreadMessageFactory, UserFactory
 from tests.llm_script import Reply, Status
 from tests.llm_server import LLMServer
@@ -22,24 +25,6 @@ pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 MAIN_JOB = "Create a note about what I need for a half marathon in May"
 SLOW = 30_000
-
-# What a page shows, without what its scripts keep there: clocks, the pill, marks of htmx, folds that are open,
-# the order of attributes.
-LOOK = """() => ["bar", "turns", "queue", "panel-body"].flatMap((id) => {
-  const part = document.getElementById(id)?.cloneNode(true);
-  if (!part) return [];
-  const kept = "time[data-since], time[data-until], .live, .cell-body[hx-get]";
-  part.querySelectorAll(kept).forEach((each) => each.replaceChildren());
-  for (const each of [part, ...part.querySelectorAll("*")]) {
-    for (const name of ["data-htmx-powered", "open", "hidden", "data-stale"]) each.removeAttribute(name);
-    if (each.matches(".live")) each.removeAttribute("data-state");
-    if (!each.getAttribute("class")) each.removeAttribute("class");
-    const named = [...each.attributes].map(({ name, value }) => [name, value]).sort();
-    for (const [name] of named) each.removeAttribute(name);
-    for (const [name, value] of named) each.setAttribute(name, value);
-  }
-  return part.innerHTML.replace(/>\\s+/g, ">").replace(/\\s+</g, "<").replace(/\\s+/g, " ").trim().split(/(?=<)/);
-})"""
 
 
 @pytest.fixture(scope="module")
@@ -79,23 +64,11 @@ def page(context: BrowserContext, goal: Goal) -> Iterator[Page]:
     assert troubles == []
 
 
-def send(page: Page, text: str) -> None:
-    page.get_by_label("Message", exact=True).fill(text)
-    page.keyboard.press("Enter")
-
-
 def wait_for_end(page: Page, goal: Goal) -> None:
     wait_until(lambda: AgentRun.objects.filter(thread=goal.thread).exists(), 20)
     wait_until(lambda: not AgentRun.objects.live().filter(thread=goal.thread).exists(), 30)
     expect(page.locator("[data-stop]")).to_have_count(0, timeout=SLOW)
     expect(page.locator(".say[aria-busy]")).to_have_count(0, timeout=SLOW)
-
-
-def assert_equals_reload(page: Page) -> None:
-    """Page + pushed cells == reloaded page."""
-    pushed = page.evaluate(LOOK)
-    page.reload()
-    assert page.evaluate(LOOK) == pushed
 
 
 def test_the_main_job_in_front_of_ones_eyes(page: Page, goal: Goal) -> None:
@@ -118,6 +91,25 @@ def test_the_main_job_in_front_of_ones_eyes(page: Page, goal: Goal) -> None:
 def test_a_suggestion_is_sent_by_one_press(page: Page, goal: Goal) -> None:
     page.get_by_role("button", name=MAIN_JOB).click()
     expect(page.locator(".ask")).to_contain_text(MAIN_JOB)
+    wait_for_end(page, goal)
+    assert_equals_reload(page)
+
+
+def test_PRV_06_a_pause_of_the_models_provider_is_said(page: Page, goal: Goal, llm: LLMServer) -> None:
+    hold = threading.Event()
+    connect_model(goal.user, "compatible", "test-model", llm.url)
+    busy = Status(429, {"Retry-After": "4"}, {"error": {"message": "slow down"}})
+    llm.script([busy, Reply(text="Here I am, after all", hold=hold)])
+    send(page, "Anybody there?")
+    chip = page.locator(".bar .chip")
+    expect(chip).to_contain_text("Waiting for the model's provider", timeout=SLOW)
+    expect(page.locator("#status")).to_have_text("Waiting for the model's provider.")
+    assert_equals_reload(page)
+    assert "Working" not in chip.inner_text()
+    expect(page.locator(".say[aria-busy]")).to_contain_text("Here", timeout=SLOW)
+    assert "Working" in chip.inner_text()
+    assert "provider" not in chip.inner_text()
+    hold.set()
     wait_for_end(page, goal)
     assert_equals_reload(page)
 
@@ -153,6 +145,23 @@ def test_a_wait_for_the_model_can_be_stopped(page: Page, goal: Goal, llm: LLMSer
     assert_equals_reload(page)
 
 
+def test_a_refused_history_starts_from_its_summary_by_a_press(page: Page, goal: Goal, llm: LLMServer) -> None:
+    connect_model(goal.user, "compatible", "test-model", llm.url)
+    llm.always(until_summed_up)
+    send(page, "How far on Sunday?")
+    press = page.get_by_role("button", name="Start from the summary")
+    expect(press).to_be_visible(timeout=SLOW)
+    assert_equals_reload(page)
+    press.click()
+    expect(page.locator("#toasts")).to_contain_text("is being summed up")
+    expect(page.locator(".say .prose")).to_have_text("From the summary, then.", timeout=SLOW)
+    wait_for_end(page, goal)
+    expect(page.locator(".session-end")).to_contain_text(SUMMARY)
+    expect(page.locator(".ask p")).to_have_text(["How far on Sunday?"] * 2)
+    expect(press).to_have_count(0)
+    assert_equals_reload(page)
+
+
 def test_a_call_that_asks_is_answered_by_a_press(page: Page, goal: Goal) -> None:
     run = AgentRunFactory.create(thread=goal.thread)
     ThreadMessageFactory.create(thread=goal.thread, run=run, content="Note my shoes")
@@ -165,8 +174,12 @@ def test_a_call_that_asks_is_answered_by_a_press(page: Page, goal: Goal) -> None
     announce_action(goal.thread, approval.pk)
     expect(page.locator(".step[data-state=waiting]")).to_contain_text("Needs your approval:")
     assert_equals_reload(page)
+    page.get_by_text("Reject…").click()
+    page.get_by_label("Why not").fill("Brown ones")
+    announce_action(goal.thread, approval.pk)
     page.get_by_role("button", name="Reject").click()
     expect(page.locator(".ask").last).to_contain_text("Rejected:")
+    expect(page.locator(".ask").last).to_contain_text("Brown ones")
     expect(page.get_by_role("button", name="Approve once")).to_have_count(0)
     wait_for_end(page, goal)
     assert_equals_reload(page)

@@ -138,10 +138,8 @@ def test_asking_from_home_goes_to_the_assistant_once(client: Client, user: User)
 
 
 def test_the_frame_asks_the_database_equally_often_for_one_goal_and_for_many(client: Client, user: User) -> None:
-    GoalFactory.create(user=user)
-    with CaptureQueriesContext(
-        connection,
-    ) as one:
+    AgentRunFactory.create(thread=GoalFactory.create(user=user).thread)
+    with CaptureQueriesContext(connection) as one:
         client.get("/jobs/")
     for _ in range(8):
         AgentRunFactory.create(thread=GoalFactory.create(user=user).thread)

@@ -17,6 +17,7 @@ from agents.engine import bell
 from agents.models import DeviceToken, UserAgent
 from agents.services import assistant_of
 from goals.models import Goal
+from memory.degrade import HISTORY_REFUSED
 from memory.models import AgentHistory, AgentRun, Note, RunStatus, Thread, ThreadMessage
 from tests.factories import (
     AgentActionFactory,
@@ -77,10 +78,11 @@ def person() -> Person:
     user = UserFactory()
     mark = f"{CANARY}{user.username}"
     goal = GoalFactory(user=user, title=mark, description=mark)
-    run = AgentRunFactory(thread=goal.thread, error=mark, status=RunStatus.FAILED)
+    run = AgentRunFactory(thread=goal.thread, error=mark, status=RunStatus.FAILED, reason=HISTORY_REFUSED)
     note = NoteFactory(thread=goal.thread, title=mark, body=mark)
     for thread in (goal.thread, assistant_of(user).thread):
         ThreadMessageFactory(thread=thread, run=run, content=mark)
+    ThreadMessageFactory(thread=goal.thread, run=run, content=mark, source="error")
     AgentActionFactory(run=run, summary=mark, arguments={"title": mark})
     session = AgentHistoryFactory(thread=goal.thread, summary=mark, text=mark)
     unknown = AgentActionFactory(run=run, summary=mark, status="unknown")
@@ -92,6 +94,7 @@ def person() -> Person:
 @pytest.fixture(autouse=True)
 def no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bell, "ring", lambda run_id: None)
+    monkeypatch.setattr(bell, "ask_for_restart", lambda run_id: True)
 
 
 def routes() -> list[URLPattern]:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from goals.models import Goal
-from memory.degrade import RESULT_LEFT_OUT, SHORT_RESULT
+from memory.degrade import HISTORY_REFUSED, RESULT_LEFT_OUT, SHORT_RESULT
 from memory.models import AgentRun, HistoryEntry, RunStatus
 from memory.quarantine import release
 from tests.agents.engine.test_orchestrator import NOTE, assert_quiet, cells
@@ -87,7 +87,7 @@ def test_a_server_that_refuses_everything_is_asked_a_few_times_and_then_it_is_sa
 ) -> None:
     llm.script([Reply(calls=[NOTE]), *[REFUSED] * 20])
     run = say(f"Note: new shoes {PICTURE}")
-    assert (run.status, run.reason) == (RunStatus.FAILED, "refused_request")
+    assert (run.status, run.reason) == (RunStatus.FAILED, HISTORY_REFUSED)
     assert len(llm.requests) <= 1 + 5
     assert cells(goal)[-1][0] == "error"
     assert set(marks(goal)) == {""}, "nothing is put away when it did not help"

@@ -1,0 +1,40 @@
+"""A conversation whose history the model's server refuses can go on from a summary of it (docs/reliability.md).
+
+Summing up takes a model's time, so a job does it (`agents.engine.restarting`).
+"""
+
+from django.db.models import Max
+
+from agents.engine import bell
+from agents.services import Refused, is_last_word
+from memory.degrade import HISTORY_REFUSED
+from memory.models import AgentRun, MessageType, Source, ThreadMessage
+
+
+def restart(run: AgentRun) -> None:
+    """Have the session of a run that failed archived, and then said again what its user had said.
+
+    Raises:
+        Refused: the run did not fail for its history, something was said since, or no worker could be told.
+    """
+    words(run)
+    if not bell.ask_for_restart(run.pk):
+        raise Refused("unavailable", "The workers cannot be reached; try again in a moment.")
+
+
+def words(run: AgentRun) -> str:
+    """What the user has said since the agent's last answer.
+
+    Raises:
+        Refused: see `restart`.
+    """
+    error = ThreadMessage.objects.filter(run=run, source=Source.ERROR).order_by("-position").first()
+    if run.reason != HISTORY_REFUSED or error is None or not is_last_word(error):
+        raise Refused("not_refused", "Only a run whose history the model has just refused can start from the summary.")
+    said = ThreadMessage.objects.filter(thread=run.thread_id, position__lt=error.position)
+    answers = said.filter(source=Source.AGENT, message_type=MessageType.TEXT).exclude(metadata__has_key="interim")
+    answered = answers.aggregate(last=Max("position"))["last"] or 0
+    asked = said.filter(source=Source.USER, position__gt=answered).order_by("position")
+    if not (text := "\n\n".join(asked.values_list("content", flat=True))):
+        raise Refused("nothing_asked", "You have said nothing since the last answer.")
+    return text

@@ -1,0 +1,85 @@
+"""The user's runs as jobs: what woke an agent, with the helpers that it sent off beneath it, and why anything waits."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from uuid import UUID
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db.models import QuerySet
+
+from agents.models import AgentTask, TaskStatus
+from memory.models import AgentRun, RunStatus, ThreadMessage
+
+SHOWN = 50
+OWNERS = ("thread__goals_goal", "thread__agents_useragent", "thread__agents_agenttask")
+TASK_MARKS = {TaskStatus.COMPLETED: "done", TaskStatus.PAUSED: "paused", TaskStatus.CANCELLED: "undone"}
+
+
+@dataclass(frozen=True, slots=True)
+class Helper:
+    """A task and its runs, the newest last; one that was resumed has several."""
+
+    task: AgentTask
+    runs: list[AgentRun]
+
+    @property
+    def run(self) -> AgentRun | None:
+        return self.runs[-1] if self.runs else None
+
+    @property
+    def ended(self) -> str:
+        """The mark of a task that is not under way; empty while it is."""
+        return TASK_MARKS.get(TaskStatus(self.task.status), "")
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """wait: what the thread says about a run that waits for its model. in_line: other runs of its user go first."""
+
+    run: AgentRun
+    wait: ThreadMessage | None = None
+    in_line: bool = False
+    helpers: list[Helper] = field(default_factory=list)
+
+
+def jobs(user: User, before: datetime | None = None) -> tuple[list[Job], bool]:
+    """Return the newest jobs before a moment, and whether there are older ones. A helper belongs to the job that sent
+    it off, whenever it ran; one whose sender is gone is a job of its own."""
+    runs = AgentRun.objects.for_user(user).exclude(thread__agents_agenttask__sent_by__isnull=False)
+    if before:
+        runs = runs.filter(created_at__lt=before)
+    page = list(runs.select_related(*OWNERS).order_by("-created_at")[: SHOWN + 1])
+    shown = page[:SHOWN]
+    helpers, waits, full = _helpers(user, shown), _waits(shown), _is_full(user)
+    found = [
+        Job(run, waits.get(run.pk), full and run.status == RunStatus.QUEUED, helpers.get(run.pk, [])) for run in shown
+    ]
+    return found, len(page) > SHOWN
+
+
+def _helpers(user: User, senders: Iterable[AgentRun]) -> dict[UUID | None, list[Helper]]:
+    tasks: QuerySet[AgentTask] = AgentTask.objects.for_user(user).filter(sent_by__in=list(senders))
+    sent = list(tasks.defer("instructions").order_by("created_at"))
+    runs: dict[UUID, list[AgentRun]] = defaultdict(list)
+    for run in AgentRun.objects.filter(thread__in=[task.thread_id for task in sent]).order_by("created_at"):
+        runs[run.thread_id].append(run)
+    helpers: dict[UUID | None, list[Helper]] = defaultdict(list)
+    for task in sent:
+        helpers[task.sent_by_id].append(Helper(task, runs[task.thread_id]))
+    return helpers
+
+
+def _waits(runs: Sequence[AgentRun]) -> dict[UUID | None, ThreadMessage]:
+    waiting = [run.pk for run in runs if run.status == RunStatus.RETRY_WAIT]
+    said = ThreadMessage.objects.filter(run__in=waiting, metadata__has_key="attempt") if waiting else ()
+    return {message.run_id: message for message in said}
+
+
+def _is_full(user: User) -> bool:
+    """Whether as many of the user's runs are at work as may be at once."""
+    most: int = settings.WAYMARK_MAX_RUNNING_PER_USER
+    at_work = AgentRun.objects.for_user(user).filter(status__in=(RunStatus.RUNNING, RunStatus.CANCELLING))
+    return bool(most) and at_work.count() >= most
