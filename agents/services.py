@@ -286,9 +286,14 @@ def _checked(content: str) -> str:
 
 
 def _accepted_before(thread: Thread, client_message_id: UUID | None) -> Accepted:
-    message = ThreadMessage.objects.filter(thread=thread, client_message_id=client_message_id).first()
-    if message is None and Thread.objects.filter(pk=thread.pk).exists():
+    """
+    Raises:
+        Refused: it was not, and cannot be accepted now.
+    """
+    if client_message_id is not None:
+        message = ThreadMessage.objects.filter(thread=thread, client_message_id=client_message_id).first()
+        if message is not None:
+            return Accepted(message, message.run_id, created=False)
+    if Thread.objects.filter(pk=thread.pk).exists():
         raise _queue_full()
-    if message is None:
-        raise Refused("gone", "This conversation does not exist any more.")
-    return Accepted(message, message.run_id, created=False)
+    raise Refused("gone", "This conversation does not exist any more.")
