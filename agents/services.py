@@ -9,6 +9,7 @@ import psycopg.errors
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
+from django.db.models import Q
 
 from agents.engine import bell, journal
 from agents.engine.control import request_stop
@@ -36,6 +37,7 @@ from tools.approvals import withdraw
 PATIENCE_SECONDS = 3.0
 
 UNFINISHED = (TaskStatus.ACTIVE, TaskStatus.PAUSED)
+STOPPED = (RunStatus.CANCELLING, RunStatus.CANCELLED)
 
 
 class Refused(Exception):
@@ -97,24 +99,23 @@ def send_message(thread: Thread, content: str, client_message_id: UUID | None = 
 
 def stop_run(run: AgentRun) -> None:
     """Stop a run: at its next token or tool when a worker has it, else as soon as one takes it up. The tasks that it
-    sent off are called back. Stopping twice is the same as once."""
+    sent off are called back. Stopping twice is the same as once, and finishes what a stop before has begun."""
     held = journal.stop(run.pk)
-    if held is None:
+    if held is None and not AgentRun.objects.filter(pk=run.pk, status__in=STOPPED).exists():
         return
-    run.refresh_from_db()
-    announce_run(run)
-    if held:
-        request_stop(run.pk)
-    else:
-        bell.ring(run.pk)
+    if held is not None:
+        run.refresh_from_db()
+        announce_run(run)
+        request_stop(run.pk) if held else bell.ring(run.pk)
     if titles := _call_back(AgentTask.objects.filter(sent_by=run)):
         _say_called_back(run, titles)
 
 
 def _call_back(tasks: OwnedQuerySet[AgentTask]) -> list[str]:
-    """Cancel tasks that are not over, without a report to their parent. Returns their titles."""
+    """Cancel tasks that are not over, without a report to their parent, and stop those that are still at work.
+    Returns the titles of the former."""
     titles = []
-    for task in tasks.filter(status__in=UNFINISHED):
+    for task in tasks.filter(Q(status__in=UNFINISHED) | Q(thread__live_run__isnull=False)):
         still = AgentTask.objects.filter(pk=task.pk, status__in=UNFINISHED)
         if still.update(status=TaskStatus.CANCELLED, paused_at=None, resume_at=None):
             titles.append(task.title)
@@ -212,8 +213,8 @@ def delete_thread(thread: Thread) -> None:
     while AgentRun.objects.live().filter(thread__in=family).exists() and time.monotonic() < until:
         time.sleep(0.05)
     with transaction.atomic():
-        # Locked parent first, as the journal does; a run that still writes waits and then finds its row gone.
-        list(Thread.objects.select_for_update().filter(pk__in=family).order_by("created_at"))
+        # A task before its parent, as a report does; a run that still writes waits and then finds its row gone.
+        list(Thread.objects.select_for_update().filter(pk__in=family).order_by("-created_at", "pk"))
         Thread.objects.filter(pk__in=family).delete()
 
 
@@ -225,7 +226,7 @@ def _family(thread: Thread) -> list[UUID]:
 
 
 def delegate(
-    parent: Thread, title: str, instructions: str, sent_by: AgentRun, *, report_as_note: bool = False
+    parent: Thread, title: str, instructions: str, sent_by: UUID, *, report_as_note: bool = False
 ) -> AgentTask:
     """Send a sub-agent off; its report wakes the parent. Must be called inside the parent's transaction.
 
@@ -234,8 +235,10 @@ def delegate(
         report_as_note: keep the report as a note of the parent as well.
 
     Raises:
-        Refused: the user's last message has led to as many tasks as it may, or too many runs are queued.
+        Refused: the run was stopped, the user's last message has led to as many tasks as it may, or too many runs are
+            queued.
     """
+    sender = _working(parent, sent_by)
     _check_delegations(parent)
     most = settings.WAYMARK_MAX_QUEUED_PER_USER
     queued = AgentRun.objects.for_user(parent.user).filter(status=RunStatus.QUEUED)
@@ -248,8 +251,8 @@ def delegate(
         parent=parent,
         title=title,
         instructions=instructions,
-        sent_by=sent_by,
-        origin_type=sent_by.context_type,
+        sent_by=sender,
+        origin_type=sender.context_type,
         report_as_note=report_as_note,
     )
     run = AgentRun.objects.create(thread=thread, trigger=Trigger.TASK)
@@ -257,6 +260,15 @@ def delegate(
     ThreadMessage.objects.create(thread=thread, run=run, source=Source.USER, content=instructions, processed=False)
     transaction.on_commit(lambda: bell.ring(run.pk))
     return task
+
+
+def _working(parent: Thread, run_id: UUID) -> AgentRun:
+    """Lock the run that sends a task off: whoever stops it waits until the task can be called back with it."""
+    Thread.objects.select_for_update(no_key=True).get(pk=parent.pk)
+    run = AgentRun.objects.select_for_update(no_key=True).get(pk=run_id)
+    if run.status in STOPPED:
+        raise Refused("stopped", "The user has stopped this run; no task was created.")
+    return run
 
 
 def _check_delegations(parent: Thread) -> None:

@@ -3,7 +3,7 @@
 from pydantic import Field
 
 from agents import services
-from memory.models import AgentRun, Thread
+from memory.models import Thread
 from memory.text import clip
 from tools.base import Arguments, Audience, Effect, Outcome, Reversal, Risk, Tool, ToolContext, ToolError, Wording
 
@@ -63,7 +63,7 @@ class CreateTask(Tool[Assignment]):
                 parent,
                 arguments.title,
                 arguments.instructions,
-                AgentRun.objects.get(pk=context.run_id),
+                context.run_id,
                 report_as_note=arguments.report_as_note,
             )
         except services.Refused as refused:
