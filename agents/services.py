@@ -33,6 +33,9 @@ from memory.models import (
 from memory.text import clean, clip
 from tools.approvals import withdraw
 
+# Of a task. Characters.
+TITLE_LENGTH = 200
+
 # How long a deletion waits for runs to end that it has just stopped.
 PATIENCE_SECONDS = 3.0
 
@@ -235,9 +238,11 @@ def delegate(
         report_as_note: keep the report as a note of the parent as well.
 
     Raises:
-        Refused: the run was stopped, the user's last message has led to as many tasks as it may, or too many runs are
-            queued.
+        Refused: title or instructions are blank, the run was stopped, the user's last message has led to as many
+            tasks as it may, or too many runs are queued.
     """
+    if not (title := clip(title, TITLE_LENGTH)) or not instructions.strip():
+        raise Refused("blank", "The title or the instructions are blank; no task was created.")
     sender = _working(parent, sent_by)
     _check_delegations(parent)
     most = settings.WAYMARK_MAX_QUEUED_PER_USER

@@ -55,8 +55,6 @@ class CreateTask(Tool[Assignment]):
         return clip(arguments.title, 80)
 
     def run(self, arguments: Assignment, context: ToolContext) -> Outcome:
-        if not arguments.instructions.strip():
-            raise ToolError("The instructions are blank; no task was created.")
         parent = Thread.objects.select_related("user").get(pk=context.thread_id)
         try:
             task = services.delegate(

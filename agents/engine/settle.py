@@ -140,9 +140,15 @@ class Settler:
             return
         parent = self.summons.agentable.reports_to()
         if parent is None:
-            final = self._commit(ending)
+            self.settle_alone(ending)
         else:
-            final = self._commit_with_report(ending, parent)
+            self._end(ending, self._commit_with_report(ending, parent))
+
+    def settle_alone(self, ending: Ending) -> None:
+        """Settle without the hooks of the agent's kind, and without a report. Raises as `settle`."""
+        self._end(ending, self._commit(ending))
+
+    def _end(self, ending: Ending, final: Final) -> None:
         self._announce(ending, final)
         call_next(final)
         if final.next_run is not None:

@@ -184,3 +184,30 @@ def test_an_error_in_a_mode_is_tried_again_in_that_mode(goal: Goal, llm: LLMServ
     work(rung)
     services.retry(ThreadMessage.objects.get(source=Source.ERROR))
     assert AgentRun.objects.live().get().context_type == "agent_check_in"
+
+
+def test_a_task_needs_a_title_and_instructions(goal: Goal, llm: LLMServer, rung: list[UUID]) -> None:
+    blank = ("create_task", {"title": " \n", "instructions": "Look up shoes", "report_as_note": True})
+    sends_off(goal, llm, rung, blank, ("create_task", {"title": "Shoes", "instructions": " "}))
+    assert not AgentTask.objects.exists()
+    assert not rung
+    results = [message["content"] for message in llm.requests[-1].messages if message["role"] == "tool"]
+    assert all("no task was created" in result for result in results)
+
+
+def test_a_kind_whose_hook_fails_at_the_end_of_a_run_ends_it_visibly_and_once(
+    goal: Goal, llm: LLMServer, rung: list[UUID], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*args: object) -> bool:
+        raise ValueError("of the test")
+
+    sends_off(goal, llm, rung, task("shoes"))
+    monkeypatch.setattr(AgentTask, "settled", broken)
+    llm.script([Reply(text="Red ones.")] * 2, "Look up shoes")
+    work(rung)
+    run = AgentRun.objects.get(trigger=Trigger.TASK)
+    assert (run.status, run.reason, run.recoveries) == (RunStatus.FAILED, "bug", 0)
+    assert run.cost_known == AgentRun.objects.get(thread=goal.thread).cost_known, "what was used is on record"
+    assert run.input_tokens
+    assert ThreadMessage.objects.get(thread=run.thread, source=Source.ERROR)
+    assert AgentTask.objects.get().status == TaskStatus.ACTIVE, "the monitor completes and reports it in time"
