@@ -7,7 +7,7 @@ from django.utils import timezone
 from agents.engine.reports import NO_REPORT, report
 from agents.models import AgentTask, TaskStatus
 from agents.services import stop_run, wake
-from memory.models import AgentRun, Source, Thread, ThreadMessage, Trigger
+from memory.models import AgentRun, RunStatus, Source, Thread, ThreadMessage, Trigger
 
 
 def resume(task: AgentTask) -> bool:
@@ -43,19 +43,19 @@ def remind(task: AgentTask) -> bool:
     return True
 
 
-def complete(task: AgentTask) -> bool:
-    """End an active task for which no run is live, with its last words as its report. False: it is not so."""
+def complete(task: AgentTask, words: str) -> bool:
+    """End an active task for which no run is live, with `words` as its report. False: it is not so."""
     with transaction.atomic():
-        thread = Thread.objects.select_for_update(no_key=True).get(pk=task.thread_id)
-        words = _last_words(thread) or NO_REPORT
+        Thread.objects.select_for_update(no_key=True).get(pk=task.thread_id)
         idle = AgentTask.objects.filter(pk=task.pk, status=TaskStatus.ACTIVE, thread__live_run=None)
-        if not idle.update(status=TaskStatus.COMPLETED, result=words):
+        if not idle.exists() or not task.settled(RunStatus.SUCCEEDED, words):
             return False
         report(task, task.parent, words)
     return True
 
 
-def _last_words(thread: Thread) -> str:
-    said = ThreadMessage.objects.filter(thread=thread).exclude(source=Source.USER).exclude(content="")
-    last = said.order_by("-position").first()
-    return last.content if last else ""
+def last_words(task: AgentTask) -> str:
+    """The last answer of a task, without what it only thought or said beside its tool calls."""
+    said = ThreadMessage.objects.filter(thread=task.thread_id, source=Source.AGENT).exclude(content="")
+    last = said.exclude(metadata__has_key="interim").order_by("-position").first()
+    return last.content if last else NO_REPORT

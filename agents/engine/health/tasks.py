@@ -61,9 +61,10 @@ def stale_tasks(limit: int) -> list[Finding]:
 
 
 def _complete(task: AgentTask, silence: float) -> bool:
+    words = delegation.last_words(task)
     if task.thread.live_run and not abandon(task.thread.live_run, silence):
         return False
-    return delegation.complete(task)
+    return delegation.complete(task, words)
 
 
 def old_tasks(limit: int) -> list[Finding]:

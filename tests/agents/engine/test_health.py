@@ -23,7 +23,7 @@ from agents.live.stream import redis_client
 from agents.models import AgentTask, HealthReport, TaskStatus
 from goals.models import Goal, GoalStatus
 from memory.ids import new_id
-from memory.models import LIVE, AgentRun, RunStatus, Source, Thread, ThreadMessage, Trigger
+from memory.models import LIVE, AgentRun, Note, RunStatus, Source, Thread, ThreadMessage, Trigger
 from tests.factories import AgentRunFactory, AgentTaskFactory, ModelCallFactory
 from tests.llm_script import Reply
 from tests.llm_server import LLMServer
@@ -189,6 +189,26 @@ def test_a_task_nobody_works_on_is_completed_and_reported(goal: Goal, rung: list
     assert ThreadMessage.objects.filter(thread=goal.thread).last().content == "I see"  # type: ignore[union-attr]
     assert "<task_report>" in str(llm.requests[0].body)
     assert all_is_well()
+
+
+def test_a_task_nobody_works_on_reports_its_last_answer_and_keeps_it_as_asked(goal: Goal, rung: list[UUID]) -> None:
+    task = AgentTaskFactory.create(parent=goal.thread, title="shoes", report_as_note=True)
+    AgentTask.objects.update(created_at=ago(hours=3))
+    live_run(task.thread, status=RunStatus.QUEUED, created_at=ago(hours=3))
+    for content, metadata in [
+        ("Red ones are 40 EUR.", {}),
+        ("Let me look once more.", {"interim": True}),
+        ("They may be blue.", {"interim": True, "thinking": True}),
+    ]:
+        ThreadMessage.objects.create(thread=task.thread, source=Source.AGENT, content=content, metadata=metadata)
+    ThreadMessage.objects.create(thread=task.thread, source=Source.ERROR, content="The network failed.")
+    watched(hours=3)
+    health("--fix")
+    task.refresh_from_db()
+    assert (task.status, task.result) == (TaskStatus.COMPLETED, "Red ones are 40 EUR.")
+    assert ThreadMessage.objects.filter(thread=goal.thread).last().content == "Red ones are 40 EUR."  # type: ignore[union-attr]
+    note = Note.objects.get(thread=goal.thread)
+    assert (note.title, note.body) == ("shoes", "Red ones are 40 EUR.")
 
 
 def test_tasks_that_are_over_for_long_are_deleted(goal: Goal) -> None:
