@@ -10,7 +10,7 @@ import pytest
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
-from agents import connections, services
+from agents import connections, delegation, services
 from agents.engine import jobs
 from agents.engine.health import monitor
 from agents.live.stream import redis_client
@@ -211,3 +211,12 @@ def test_a_kind_whose_hook_fails_at_the_end_of_a_run_ends_it_visibly_and_once(
     assert run.input_tokens
     assert ThreadMessage.objects.get(thread=run.thread, source=Source.ERROR)
     assert AgentTask.objects.get().status == TaskStatus.ACTIVE, "the monitor completes and reports it in time"
+
+
+def test_a_task_that_was_given_up_keeps_the_reason(goal: Goal, llm: LLMServer, rung: list[UUID]) -> None:
+    sends_off(goal, llm, rung, task("shoes"))
+    AgentTask.objects.update(status=TaskStatus.PAUSED)
+    delegation.expire(AgentTask.objects.get(), "Given up: paused for 24 hours.")
+    work(rung)
+    given_up = AgentTask.objects.get()
+    assert (given_up.status, given_up.result) == (TaskStatus.CANCELLED, "Given up: paused for 24 hours.")
