@@ -4,6 +4,7 @@ A state is left once: whoever comes second is told. What a decision sets off bel
 the next one, which takes the decision like a message.
 """
 
+import contextlib
 from functools import partial
 from uuid import UUID
 
@@ -88,7 +89,8 @@ def resolve(action: AgentAction, user: User, resolution: Resolution) -> None:
 
 
 def check(action_id: UUID, user_id: int) -> None:
-    """Look up what became of a call with an unknown outcome, and tell user and agent. A job: it may take a while."""
+    """Look up what became of a call with an unknown outcome, and tell user and agent. A job: it may take a while, and
+    what was settled meanwhile stays so."""
     action = AgentAction.objects.select_related("thread").filter(pk=action_id, status=ActionStatus.UNKNOWN).first()
     if action is None:
         return
@@ -97,7 +99,7 @@ def check(action_id: UUID, user_id: int) -> None:
         AgentAction.objects.filter(pk=action_id, status=ActionStatus.UNKNOWN).update(error=result.observation)
         announce_action(action.thread, action.pk)
         return
-    with locked(action) as call:
+    with contextlib.suppress(Refused), locked(action) as call:
         call.settle_unknown(user_id, Resolution.CHECKED)
         if result is None:
             _become(action, ActionStatus.ERROR, error="It was looked up: this did not happen.")

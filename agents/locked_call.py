@@ -43,7 +43,7 @@ class LockedCall:
         elif AgentRun.objects.filter(pk=self.run.pk, status=RunStatus.WAITING_APPROVAL).update(
             status=RunStatus.QUEUED, due_at=None
         ):
-            transaction.on_commit(partial(bell.call, self.thread, self.run.pk))
+            transaction.on_commit(partial(bell.call, self.thread, self.run.pk, self.run.step))
         self.announce()
 
     def settle_unknown(self, user_id: int, resolution: Resolution) -> None:
