@@ -13,7 +13,8 @@ from django.db.models import Q
 
 from agents.engine import bell, journal
 from agents.engine.control import request_stop
-from agents.live.announce import announce_run, posted, status_changed
+from agents.engine.posting import post
+from agents.live.announce import announce_run, posted
 from agents.live.stream import publish
 from agents.models import AgentTask, TaskStatus, UserAgent
 from memory.ids import new_id
@@ -74,30 +75,13 @@ def send_message(thread: Thread, content: str, client_message_id: UUID | None = 
         Refused: the text is blank or too long, or too many of the user's runs are queued.
     """
     content = _checked(content)
-    message_id, run_id = new_id(), new_id()
-    most = settings.WAYMARK_MAX_QUEUED_PER_USER
     try:
-        row = journal.accept(thread.pk, message_id, run_id, content, client_message_id, most=most)
+        sent = post(thread, content, client_id=client_message_id, most=settings.WAYMARK_MAX_QUEUED_PER_USER)
     except psycopg.errors.UniqueViolation:
-        row = None
-    if row is None:
+        sent = None
+    if sent is None:
         return _accepted_before(thread, client_message_id)
-    message = ThreadMessage(
-        id=message_id,
-        thread=thread,
-        run_id=row.run_id,
-        source=Source.USER,
-        content=content,
-        processed=False,
-        client_message_id=client_message_id,
-        created_at=row.created_at,
-    )
-    rings = row.fresh or row.woken
-    queued = [status_changed(row.run_id, RunStatus.QUEUED)] if rings else []
-    publish(thread.pk, thread.user_id, posted(message), *queued)
-    if rings:
-        bell.ring(row.run_id)
-    return Accepted(message, row.run_id, created=True, fresh=row.fresh)
+    return Accepted(sent.message, sent.run_id, created=True, fresh=sent.fresh)
 
 
 def stop_run(run: AgentRun) -> None:
@@ -245,10 +229,6 @@ def delegate(
         raise Refused("blank", "The title or the instructions are blank; no task was created.")
     sender = _working(parent, sent_by)
     _check_delegations(parent)
-    most = settings.WAYMARK_MAX_QUEUED_PER_USER
-    queued = AgentRun.objects.for_user(parent.user).filter(status=RunStatus.QUEUED)
-    if most and queued.count() >= most:
-        raise _queue_full()
     thread = open_thread(parent.user, AgentTask.kind())
     task = AgentTask.objects.create(
         user=parent.user,
@@ -260,10 +240,9 @@ def delegate(
         origin_type=sender.context_type,
         report_as_note=report_as_note,
     )
-    run = AgentRun.objects.create(thread=thread, trigger=Trigger.TASK)
-    Thread.objects.filter(pk=thread.pk).update(live_run=run.pk, pending=1)
-    ThreadMessage.objects.create(thread=thread, run=run, source=Source.USER, content=instructions, processed=False)
-    transaction.on_commit(lambda: bell.ring(run.pk))
+    most = settings.WAYMARK_MAX_QUEUED_PER_USER
+    if post(thread, instructions, trigger=Trigger.TASK, most=most, inside=True) is None:
+        raise _queue_full()
     return task
 
 
