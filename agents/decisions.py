@@ -15,9 +15,9 @@ from agents.engine import bell
 from agents.live.announce import announce_action
 from agents.live.steps import intention
 from agents.locked_call import LockedCall, locked
-from agents.services import Refused
+from agents.refusals import Refused
+from agents.stopping import STOPPED
 from memory.messages import ToolUse
-from memory.models import RunStatus
 from memory.text import clean
 from tools import registry
 from tools.attempts import Result
@@ -34,7 +34,6 @@ SETTLED = {
     ApprovalState.EXPIRED: "This has expired; nothing was done.",
     ApprovalState.CANCELLED: "This was withdrawn; nothing was done.",
 }
-STOPPING = (RunStatus.CANCELLING, RunStatus.CANCELLED)
 
 
 def decide(action: AgentAction, user: User, state: ApprovalState, shown: str, reason: str = "") -> Approval:
@@ -112,7 +111,7 @@ def check(action_id: UUID, user_id: int) -> None:
 def _check(call: LockedCall, approval: Approval, shown: str) -> None:
     if approval.state != ApprovalState.REQUESTED:
         raise Refused("decided", SETTLED[ApprovalState(approval.state)])
-    if call.action.status not in (*OPEN, ActionStatus.PROPOSED) or call.run.status in STOPPING:
+    if call.action.status not in (*OPEN, ActionStatus.PROPOSED) or call.run.status in STOPPED:
         raise Refused("closed", SETTLED[ApprovalState.CANCELLED])
     if Approval.objects.filter(pk=approval.pk, expires_at__lte=Now()).exists():
         raise Refused("expired", SETTLED[ApprovalState.EXPIRED])

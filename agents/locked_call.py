@@ -16,7 +16,7 @@ from agents.engine import bell
 from agents.engine.posting import post
 from agents.live.announce import announce_action
 from agents.live.steps import intention
-from agents.services import Refused
+from agents.refusals import Refused
 from memory.metadata import MessageMetadata
 from memory.models import AgentRun, RunStatus, Thread, Trigger
 from tools.approvals import VERDICTS

@@ -1,7 +1,5 @@
-"""Every write to agents that a face may ask for: one transaction, its record, and the push after commit."""
+"""The writes to conversations that a face may ask for: one transaction, its record, and the push after commit."""
 
-import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -9,48 +7,23 @@ import psycopg.errors
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
-from django.db.models import Q
 
 from agents.engine import bell, journal
-from agents.engine.control import request_stop
 from agents.engine.posting import post
-from agents.live.announce import announce_run, posted
-from agents.live.stream import publish
-from agents.models import AgentTask, TaskStatus, UserAgent
+from agents.models import UserAgent
+from agents.refusals import Refused, queue_full
 from memory.ids import new_id
-from memory.metadata import MessageMetadata
 from memory.models import (
     AgentHistory,
     AgentRun,
     ArchiveReason,
     HistoryEntry,
-    OwnedQuerySet,
-    RunStatus,
     Source,
     Thread,
     ThreadMessage,
     Trigger,
 )
-from memory.text import clean, clip
-from tools.approvals import withdraw
-
-# Of a task. Characters.
-TITLE_LENGTH = 200
-
-# How long a deletion waits for runs to end that it has just stopped.
-PATIENCE_SECONDS = 3.0
-
-UNFINISHED = (TaskStatus.ACTIVE, TaskStatus.PAUSED)
-STOPPED = (RunStatus.CANCELLING, RunStatus.CANCELLED)
-
-
-class Refused(Exception):
-    """The request cannot be met as asked. `code` is for programs, the message for people."""
-
-    def __init__(self, code: str, message: str) -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
+from memory.text import clean
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,42 +55,6 @@ def send_message(thread: Thread, content: str, client_message_id: UUID | None = 
     if sent is None:
         return _accepted_before(thread, client_message_id)
     return Accepted(sent.message, sent.run_id, created=True, fresh=sent.fresh)
-
-
-def stop_run(run: AgentRun) -> None:
-    """Stop a run: at its next token or tool when a worker has it, else as soon as one takes it up. The tasks that it
-    sent off are called back. Stopping twice is the same as once, and finishes what a stop before has begun."""
-    held = journal.stop(run.pk)
-    if held is None and not AgentRun.objects.filter(pk=run.pk, status__in=STOPPED).exists():
-        return
-    if held is not None:
-        run.refresh_from_db()
-        announce_run(run)
-        request_stop(run.pk) if held else bell.ring(run.pk)
-    if titles := _call_back(AgentTask.objects.filter(sent_by=run)):
-        _say_called_back(run, titles)
-
-
-def _call_back(tasks: OwnedQuerySet[AgentTask]) -> list[str]:
-    """Cancel tasks that are not over, without a report to their parent, and stop those that are still at work.
-    Returns the titles of the former."""
-    titles = []
-    for task in tasks.filter(Q(status__in=UNFINISHED) | Q(thread__live_run__isnull=False)):
-        still = AgentTask.objects.filter(pk=task.pk, status__in=UNFINISHED)
-        if still.update(status=TaskStatus.CANCELLED, paused_at=None, resume_at=None):
-            titles.append(task.title)
-        for run in AgentRun.objects.live().filter(thread=task.thread_id).select_related("thread"):
-            stop_run(run)
-    return titles
-
-
-def _say_called_back(run: AgentRun, titles: Sequence[str]) -> None:
-    words = "Called back: " + ", ".join(f"“{clip(title, 80)}”" for title in titles) + "."
-    metadata = MessageMetadata(reason="stopped").stored()
-    message = ThreadMessage.objects.create(
-        thread=run.thread, run=run, source=Source.AGENT, content=words, metadata=metadata
-    )
-    publish(run.thread_id, run.thread.user_id, posted(message))
 
 
 def retry(message: ThreadMessage) -> UUID:
@@ -182,95 +119,6 @@ def open_thread(user: User, kind: str) -> Thread:
     return Thread.objects.create(user=user, kind=kind)
 
 
-def close_thread(thread: Thread) -> None:
-    """Stop whatever is live in a thread, call the tasks back that it sent off, and withdraw what they proposed."""
-    family = _family(thread)
-    _call_back(AgentTask.objects.filter(parent__in=family))
-    for run in AgentRun.objects.live().filter(thread__in=family).select_related("thread"):
-        stop_run(run)
-    withdraw(family, "The conversation it belongs to was put away.")
-
-
-def delete_thread(thread: Thread) -> None:
-    """Delete a thread and everything that hangs on it, with the tasks it sent off and theirs. Live runs are stopped
-    first and given a moment to end."""
-    close_thread(thread)
-    family = _family(thread)
-    until = time.monotonic() + PATIENCE_SECONDS
-    while AgentRun.objects.live().filter(thread__in=family).exists() and time.monotonic() < until:
-        time.sleep(0.05)
-    with transaction.atomic():
-        # A task before its parent, as a report does; a run that still writes waits and then finds its row gone.
-        list(Thread.objects.select_for_update().filter(pk__in=family).order_by("-created_at", "pk"))
-        Thread.objects.filter(pk__in=family).delete()
-
-
-def _family(thread: Thread) -> list[UUID]:
-    found = [thread.pk]
-    for parent in found:
-        found.extend(AgentTask.objects.filter(parent_id=parent).values_list("thread_id", flat=True))
-    return found
-
-
-def delegate(
-    parent: Thread, title: str, instructions: str, sent_by: UUID, *, report_as_note: bool = False
-) -> AgentTask:
-    """Send a sub-agent off; its report wakes the parent. Must be called inside the parent's transaction.
-
-    Args:
-        sent_by: the run of the parent that does so. Its context type is kept as the task's origin, and no more.
-        report_as_note: keep the report as a note of the parent as well.
-
-    Raises:
-        Refused: title or instructions are blank, the run was stopped, the user's last message has led to as many
-            tasks as it may, or too many runs are queued.
-    """
-    if not (title := clip(title, TITLE_LENGTH)) or not instructions.strip():
-        raise Refused("blank", "The title or the instructions are blank; no task was created.")
-    sender = _working(parent, sent_by)
-    _check_delegations(parent)
-    thread = open_thread(parent.user, AgentTask.kind())
-    task = AgentTask.objects.create(
-        user=parent.user,
-        thread=thread,
-        parent=parent,
-        title=title,
-        instructions=instructions,
-        sent_by=sender,
-        origin_type=sender.context_type,
-        report_as_note=report_as_note,
-    )
-    most = settings.WAYMARK_MAX_QUEUED_PER_USER
-    if post(thread, instructions, trigger=Trigger.TASK, most=most, inside=True) is None:
-        raise _queue_full()
-    return task
-
-
-def _working(parent: Thread, run_id: UUID) -> AgentRun:
-    """Lock the run that sends a task off: whoever stops it waits until the task can be called back with it."""
-    Thread.objects.select_for_update(no_key=True).get(pk=parent.pk)
-    run = AgentRun.objects.select_for_update(no_key=True).get(pk=run_id)
-    if run.status in STOPPED:
-        raise Refused("stopped", "The user has stopped this run; no task was created.")
-    return run
-
-
-def _check_delegations(parent: Thread) -> None:
-    """An agent that answers every report with another task would go on, and cost, for ever."""
-    last = ThreadMessage.objects.filter(thread=parent, source=Source.USER).order_by("-position").first()
-    since = AgentTask.objects.filter(parent=parent)
-    if last is not None:
-        since = since.filter(created_at__gte=last.created_at)
-    limit = settings.WAYMARK_MAX_TASKS_PER_MESSAGE
-    if since.count() >= limit:
-        raise Refused("too_many_tasks", f"At most {limit} tasks can follow from one message of the user.")
-
-
-def _queue_full() -> Refused:
-    most = settings.WAYMARK_MAX_QUEUED_PER_USER
-    return Refused("too_many_queued", f"{most} agents wait for their turn already. Try again when some are done.")
-
-
 def _checked(content: str) -> str:
     content = clean(content).strip()
     if not content:
@@ -291,5 +139,5 @@ def _accepted_before(thread: Thread, client_message_id: UUID | None) -> Accepted
         if message is not None:
             return Accepted(message, message.run_id, created=False)
     if Thread.objects.filter(pk=thread.pk).exists():
-        raise _queue_full()
+        raise queue_full()
     raise Refused("gone", "This conversation does not exist any more.")

@@ -2,7 +2,8 @@
 
 from pydantic import Field
 
-from agents import services
+from agents.delegation import delegate
+from agents.refusals import Refused
 from memory.models import Thread
 from memory.text import clip
 from tools.base import Arguments, Audience, Effect, Outcome, Reversal, Risk, Tool, ToolContext, ToolError, Wording
@@ -57,14 +58,14 @@ class CreateTask(Tool[Assignment]):
     def run(self, arguments: Assignment, context: ToolContext) -> Outcome:
         parent = Thread.objects.select_related("user").get(pk=context.thread_id)
         try:
-            task = services.delegate(
+            task = delegate(
                 parent,
                 arguments.title,
                 arguments.instructions,
                 context.run_id,
                 report_as_note=arguments.report_as_note,
             )
-        except services.Refused as refused:
+        except Refused as refused:
             raise ToolError(refused.message) from refused
         return Outcome(
             f"The task {task.title!r} (id {task.pk}) is under way. Its report will come as a message.",

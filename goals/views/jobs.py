@@ -8,8 +8,8 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.dateparse import parse_datetime
 from django.views.decorators.http import require_GET, require_POST
 
-from agents.services import stop_run
 from agents.signed_in import SignedInRequest, signed_in
+from agents.stopping import stop_run
 from memory.models import AgentRun
 
 SHOWN = 50

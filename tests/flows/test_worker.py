@@ -18,6 +18,7 @@ from agents.engine import bell, presence
 from agents.engine.clock import TICK_LOCK, tick
 from agents.live.stream import redis_client
 from agents.models import ModelCall
+from agents.stopping import stop_run
 from goals.models import Goal
 from memory.models import AgentRun, Note, RunStatus, ThreadMessage
 from tests.factories import GoalFactory
@@ -75,7 +76,7 @@ def test_stop_reaches_a_run_in_another_process_within_a_second(goal: Goal, llm: 
     with worker():
         services.send_message(goal.thread, "Hi")
         wait_until(lambda: len(llm.requests) == 1)
-        services.stop_run(run_of(goal))
+        stop_run(run_of(goal))
         wait_until(lambda: ended(goal), 1.5)
         hold.set()
     assert run_of(goal).status == RunStatus.CANCELLED

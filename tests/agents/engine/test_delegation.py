@@ -15,6 +15,7 @@ from agents.engine import jobs
 from agents.engine.health import monitor
 from agents.live.stream import redis_client
 from agents.models import AgentTask, TaskStatus
+from agents.stopping import stop_run
 from goals.models import Goal
 from goals.services import archive_goal
 from memory.models import AgentRun, Author, Note, RunStatus, Source, ThreadMessage, Trigger
@@ -80,7 +81,7 @@ def test_stopping_the_run_that_sent_tasks_off_calls_them_back(goal: Goal, llm: L
     run = sends_off(goal, llm, rung, task("shoes"), task("socks"))
     other = AgentTaskFactory.create(parent=goal.thread)
     AgentRun.objects.filter(pk=run.pk).update(status=RunStatus.RUNNING)
-    services.stop_run(run)
+    stop_run(run)
     work(rung)
     sent = AgentTask.objects.filter(sent_by=run)
     assert {*sent.values_list("status", flat=True)} == {TaskStatus.CANCELLED}
@@ -103,7 +104,7 @@ def test_archiving_a_goal_calls_its_tasks_back_and_wakes_nobody(goal: Goal, llm:
 def test_a_task_stopped_by_itself_is_reported(goal: Goal, llm: LLMServer, rung: list[UUID]) -> None:
     sends_off(goal, llm, rung, task("shoes"))
     llm.script([Reply(text="I see")], last("<task_report>"))
-    services.stop_run(AgentRun.objects.get(trigger=Trigger.TASK))
+    stop_run(AgentRun.objects.get(trigger=Trigger.TASK))
     work(rung)
     assert AgentTask.objects.get().status == TaskStatus.CANCELLED
     assert "I see" in said(goal)

@@ -20,6 +20,7 @@ from tests.llm_server import LLMServer
 from tests.world import World
 from tools.builtin.notes import CreateNote
 from tools.models import AgentAction, Resolution
+from tools.probing import look_up
 
 type Say = Callable[[str], AgentRun]
 
@@ -99,13 +100,12 @@ def test_what_was_settled_by_hand_while_it_was_looked_up_stays_so(
     goal: Goal, say: Say, rung: list[UUID], llm: LLMServer, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     action = unknown_call(goal, say, llm, "book", "table")
-    real = decisions.look_up
 
     def meanwhile(*args: object) -> object:
         decisions.resolve(action, action.user, Resolution.RUN_AGAIN)
-        return real(*args)  # type: ignore[arg-type]
+        return look_up(*args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(decisions, "look_up", meanwhile)
+    monkeypatch.setattr("agents.decisions.look_up", meanwhile)
     jobs.check(str(action.pk), action.user_id)
     action.refresh_from_db()
     assert (action.status, action.resolution) == ("unknown", Resolution.RUN_AGAIN)

@@ -10,6 +10,7 @@ from agents import decisions, services
 from agents.live import stream
 from agents.live.events import Event, MessagePosted, RunChanged
 from agents.live.items import Item
+from agents.refusals import Refused
 from goals.models import Goal
 from memory.models import AgentRun, RunStatus, Source, ThreadMessage
 from tests.agents.engine.test_delegation import last, sends_off, task, work
@@ -45,7 +46,7 @@ def test_a_message_without_an_id_is_refused_where_the_queue_is_full(
     say("Hi")
     settings.WAYMARK_MAX_QUEUED_PER_USER = 1
     services.send_message(GoalFactory.create(user=goal.user).thread, "This one waits")
-    with pytest.raises(services.Refused) as refused:
+    with pytest.raises(Refused) as refused:
         services.send_message(goal.thread, "One too many")
     assert refused.value.code == "too_many_queued"
 

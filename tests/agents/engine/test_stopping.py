@@ -1,14 +1,17 @@
 """Stopping, while something else is going on: what was sent off is called back, whatever comes first."""
 
 import threading
+from typing import Any
 from uuid import UUID
 
 import pytest
 from django.db import DatabaseError, connection, transaction
 
-from agents import services, tools
+from agents import services
+from agents.delegation import delegate
 from agents.engine import journal
 from agents.models import AgentTask, TaskStatus
+from agents.stopping import delete_thread, stop_run
 from goals.models import Goal
 from memory import pool
 from memory.models import AgentRun, RunStatus, Thread, Trigger
@@ -31,21 +34,20 @@ def test_a_task_that_is_sent_off_while_its_run_is_stopped_does_not_go_on(
     goal: Goal, llm: LLMServer, rung: list[UUID], monkeypatch: pytest.MonkeyPatch, first: str
 ) -> None:
     begun, go_on = threading.Event(), threading.Event()
-    real = tools.services.delegate
 
-    def slow(*args: object, **more: object) -> object:
-        made = real(*args, **more) if first == "task" else None
+    def slow(*args: Any, **more: Any) -> AgentTask:
+        made = delegate(*args, **more) if first == "task" else None
         begun.set()
         go_on.wait(20)
-        return made or real(*args, **more)
+        return made or delegate(*args, **more)
 
-    monkeypatch.setattr(tools.services, "delegate", slow)
+    monkeypatch.setattr("agents.tools.delegate", slow)
     llm.script([Reply(calls=[task("shoes")]), Reply(text="They are on it.")])
     run = run_of(services.send_message(goal.thread, "Go"))
     worker = threading.Thread(target=work_in_thread, args=(rung.pop(),))
     worker.start()
     assert begun.wait(20)
-    stop = in_thread(services.stop_run, run)
+    stop = in_thread(stop_run, run)
     stop.start()
     wait_until(lambda: not stop.is_alive() or waits_for_a_lock(), 20)
     go_on.set()
@@ -62,7 +64,7 @@ def test_a_stop_that_broke_off_half_way_is_finished_by_the_next(goal: Goal, llm:
     AgentRun.objects.filter(pk=run.pk).update(status=RunStatus.RUNNING)
     AgentTask.objects.filter(title="socks").update(status=TaskStatus.CANCELLED)
     journal.stop(run.pk)
-    services.stop_run(run)
+    stop_run(run)
     work(rung)
     assert {*AgentTask.objects.values_list("status", flat=True)} == {TaskStatus.CANCELLED}
     assert {*AgentRun.objects.filter(trigger=Trigger.TASK).values_list("status", flat=True)} == {RunStatus.CANCELLED}
@@ -72,7 +74,7 @@ def test_a_stop_that_broke_off_half_way_is_finished_by_the_next(goal: Goal, llm:
 def test_a_run_that_is_over_keeps_its_tasks_when_it_is_stopped_too_late(
     goal: Goal, llm: LLMServer, rung: list[UUID]
 ) -> None:
-    services.stop_run(sends_off(goal, llm, rung, task("shoes")))
+    stop_run(sends_off(goal, llm, rung, task("shoes")))
     assert AgentTask.objects.get().status == TaskStatus.ACTIVE
 
 
@@ -83,7 +85,7 @@ def test_a_family_is_locked_like_a_report_locks_it_children_first(goal: Goal) ->
 
     def delete() -> None:
         try:
-            services.delete_thread(goal.thread)
+            delete_thread(goal.thread)
         except DatabaseError as problem:
             problems.append(problem)
 

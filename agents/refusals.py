@@ -1,0 +1,17 @@
+"""How a service says no."""
+
+from django.conf import settings
+
+
+class Refused(Exception):
+    """The request cannot be met as asked. `code` is for programs, the message for people."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
+def queue_full() -> Refused:
+    most = settings.WAYMARK_MAX_QUEUED_PER_USER
+    return Refused("too_many_queued", f"{most} agents wait for their turn already. Try again when some are done.")

@@ -1,0 +1,90 @@
+"""Stopping runs, with the tasks they sent off; putting conversations away and deleting them."""
+
+import time
+from collections.abc import Sequence
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Q
+
+from agents.engine import bell, journal
+from agents.engine.control import request_stop
+from agents.live.announce import announce_run, posted
+from agents.live.stream import publish
+from agents.models import AgentTask, TaskStatus
+from memory.metadata import MessageMetadata
+from memory.models import AgentRun, OwnedQuerySet, RunStatus, Source, Thread, ThreadMessage
+from memory.text import clip
+from tools.approvals import withdraw
+
+# How long a deletion waits for runs to end that it has just stopped.
+PATIENCE_SECONDS = 3.0
+
+UNFINISHED = (TaskStatus.ACTIVE, TaskStatus.PAUSED)
+STOPPED = (RunStatus.CANCELLING, RunStatus.CANCELLED)
+
+
+def stop_run(run: AgentRun) -> None:
+    """Stop a run: at its next token or tool when a worker has it, else as soon as one takes it up. The tasks that it
+    sent off are called back. Stopping twice is the same as once, and finishes what a stop before has begun."""
+    held = journal.stop(run.pk)
+    if held is None and not AgentRun.objects.filter(pk=run.pk, status__in=STOPPED).exists():
+        return
+    if held is not None:
+        run.refresh_from_db()
+        announce_run(run)
+        request_stop(run.pk) if held else bell.ring(run.pk)
+    if titles := _call_back(AgentTask.objects.filter(sent_by=run)):
+        _say_called_back(run, titles)
+
+
+def _call_back(tasks: OwnedQuerySet[AgentTask]) -> list[str]:
+    """Cancel tasks that are not over, without a report to their parent, and stop those that are still at work.
+    Returns the titles of the former."""
+    titles = []
+    for task in tasks.filter(Q(status__in=UNFINISHED) | Q(thread__live_run__isnull=False)):
+        still = AgentTask.objects.filter(pk=task.pk, status__in=UNFINISHED)
+        if still.update(status=TaskStatus.CANCELLED, paused_at=None, resume_at=None):
+            titles.append(task.title)
+        for run in AgentRun.objects.live().filter(thread=task.thread_id).select_related("thread"):
+            stop_run(run)
+    return titles
+
+
+def _say_called_back(run: AgentRun, titles: Sequence[str]) -> None:
+    words = "Called back: " + ", ".join(f"“{clip(title, 80)}”" for title in titles) + "."
+    metadata = MessageMetadata(reason="stopped").stored()
+    message = ThreadMessage.objects.create(
+        thread=run.thread, run=run, source=Source.AGENT, content=words, metadata=metadata
+    )
+    publish(run.thread_id, run.thread.user_id, posted(message))
+
+
+def close_thread(thread: Thread) -> None:
+    """Stop whatever is live in a thread, call the tasks back that it sent off, and withdraw what they proposed."""
+    family = _family(thread)
+    _call_back(AgentTask.objects.filter(parent__in=family))
+    for run in AgentRun.objects.live().filter(thread__in=family).select_related("thread"):
+        stop_run(run)
+    withdraw(family, "The conversation it belongs to was put away.")
+
+
+def delete_thread(thread: Thread) -> None:
+    """Delete a thread and everything that hangs on it, with the tasks it sent off and theirs. Live runs are stopped
+    first and given a moment to end."""
+    close_thread(thread)
+    family = _family(thread)
+    until = time.monotonic() + PATIENCE_SECONDS
+    while AgentRun.objects.live().filter(thread__in=family).exists() and time.monotonic() < until:
+        time.sleep(0.05)
+    with transaction.atomic():
+        # A task before its parent, as a report does; a run that still writes waits and then finds its row gone.
+        list(Thread.objects.select_for_update().filter(pk__in=family).order_by("-created_at", "pk"))
+        Thread.objects.filter(pk__in=family).delete()
+
+
+def _family(thread: Thread) -> list[UUID]:
+    found = [thread.pk]
+    for parent in found:
+        found.extend(AgentTask.objects.filter(parent_id=parent).values_list("thread_id", flat=True))
+    return found
