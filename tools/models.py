@@ -34,11 +34,6 @@ class Resolution(models.TextChoices):
     CHECKED = "checked"
 
 
-class ActionQuerySet(OwnedQuerySet["AgentAction"]):
-    def open(self) -> Self:
-        return self.filter(status__in=OPEN)
-
-
 class AgentAction(models.Model):
     """One tool call: journal, audit, approval target and undo record in one row.
 
@@ -81,7 +76,7 @@ class AgentAction(models.Model):
     started_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
 
-    objects = ActionQuerySet.as_manager()
+    objects = OwnedQuerySet["AgentAction"].as_manager()
 
     class Meta:
         db_table = "agent_actions"

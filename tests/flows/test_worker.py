@@ -15,11 +15,12 @@ from django.utils import timezone
 
 from agents import connections, services
 from agents.engine import bell, presence
-from agents.engine.clock import TICK_LOCK, tick
+from agents.engine.clock import tick
 from agents.live.stream import redis_client
 from agents.models import ModelCall
 from agents.stopping import stop_run
 from goals.models import Goal
+from memory.locks import TICK_LOCK
 from memory.models import AgentRun, Note, RunStatus, ThreadMessage
 from tests.factories import GoalFactory
 from tests.llm_script import Reply, Status

@@ -210,7 +210,7 @@ def test_a_kind_whose_hook_fails_at_the_end_of_a_run_ends_it_visibly_and_once(
     assert (run.status, run.reason, run.recoveries) == (RunStatus.FAILED, "bug", 0)
     assert run.cost_known == AgentRun.objects.get(thread=goal.thread).cost_known, "what was used is on record"
     assert run.input_tokens
-    assert ThreadMessage.objects.get(thread=run.thread, source=Source.ERROR)
+    assert ThreadMessage.objects.filter(thread=run.thread, source=Source.ERROR).count() == 1
     assert AgentTask.objects.get().status == TaskStatus.ACTIVE, "the monitor completes and reports it in time"
 
 

@@ -20,7 +20,7 @@ from goals.models import Goal
 from memory.models import AgentRun, HistoryEntry, Note, ThreadMessage
 from tests.llm_script import DONE, D, F, Hang, Raw, Reply, Status
 from tests.llm_server import LLMServer
-from tools.models import AgentAction
+from tools.models import OPEN, AgentAction
 
 type Say = Callable[[str], AgentRun]
 
@@ -46,7 +46,7 @@ def assert_quiet(goal: Goal, llm: LLMServer) -> None:
     assert goal.thread.live_run is None
     assert goal.thread.pending == 0
     assert not AgentRun.objects.live().exists()
-    assert not AgentAction.objects.open().exists()
+    assert not AgentAction.objects.filter(status__in=OPEN).exists()
     assert not ModelCall.objects.filter(status="started").exists()
     assert not leases.held
     assert not llm.violations
