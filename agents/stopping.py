@@ -33,16 +33,20 @@ def stop_run(run: AgentRun) -> None:
     if held is not None:
         run.refresh_from_db()
         announce_run(run)
-        request_stop(run.pk) if held else bell.ring(run.pk)
+        if held:
+            request_stop(run.pk)
+        else:
+            bell.ring(run.pk)
     if titles := _call_back(AgentTask.objects.filter(sent_by=run)):
         _say_called_back(run, titles)
 
 
 def _call_back(tasks: OwnedQuerySet[AgentTask]) -> list[str]:
-    """Cancel tasks that are not over, without a report to their parent, and stop those that are still at work.
-    Returns the titles of the former."""
+    """Cancel tasks that are not over, without a report to their parent. Returns their titles. Those that were
+    cancelled before and are still at work are stopped again."""
     titles = []
-    for task in tasks.filter(Q(status__in=UNFINISHED) | Q(thread__live_run__isnull=False)):
+    at_work = Q(status=TaskStatus.CANCELLED, thread__live_run__isnull=False)
+    for task in tasks.filter(Q(status__in=UNFINISHED) | at_work):
         still = AgentTask.objects.filter(pk=task.pk, status__in=UNFINISHED)
         if still.update(status=TaskStatus.CANCELLED, paused_at=None, resume_at=None):
             titles.append(task.title)

@@ -11,11 +11,9 @@ from agents.engine.journal import AcceptedRow
 from agents.live.announce import posted, status_changed
 from agents.live.stream import publish
 from memory.ids import new_id
-from memory.metadata import MessageMetadata
+from memory.metadata import PLAIN, MessageMetadata
 from memory.models import AgentRun, RunStatus, Source, Thread, ThreadMessage, Trigger
 from memory.pool import orm_connection
-
-PLAIN = MessageMetadata()
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +72,10 @@ def post(
     if row is None:
         return None
     message.run_id, message.created_at = row.run_id, row.created_at
-    transaction.on_commit(partial(_tell, message, row)) if inside else _tell(message, row)
+    if inside:
+        transaction.on_commit(partial(_tell, message, row))
+    else:
+        _tell(message, row)
     return Posted(message, row.run_id, row.fresh)
 
 
