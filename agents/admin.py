@@ -14,10 +14,11 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from agents import services, tokens
+from agents import tokens
 from agents.health_admin import HealthReportAdmin
 from agents.model_call_admin import ModelCallAdmin
 from agents.models import AgentTask, DeviceToken, HealthReport, ModelCall, ModelConnection, UserAgent
+from agents.stopping import stop_run
 from memory.admin_base import ReadOnlyAdmin, record
 from memory.models import AgentRun
 
@@ -117,7 +118,7 @@ class AgentRunAdmin(ReadOnlyAdmin[AgentRun]):
     def stop(self, request: HttpRequest, runs: QuerySet[AgentRun]) -> None:
         live = [run for run in runs.select_related("thread") if run.is_live]
         for run in live:
-            services.stop_run(run)
+            stop_run(run)
         record(request, live, "Stopped")
         self.message_user(request, f"{len(live)} runs were told to stop.", messages.SUCCESS)
 

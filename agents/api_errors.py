@@ -11,7 +11,7 @@ from django.http import Http404
 from rest_framework import exceptions, status
 from rest_framework.response import Response
 
-from agents.services import Refused
+from agents.refusals import Refused
 from memory.notes import NoteRefused
 
 logger = logging.getLogger(__name__)

@@ -4,6 +4,7 @@ A state is left once: whoever comes second is told. What a decision sets off bel
 the next one, which takes the decision like a message.
 """
 
+import contextlib
 from collections.abc import Iterable
 from functools import partial
 from uuid import UUID
@@ -15,9 +16,9 @@ from agents.engine import bell
 from agents.live.announce import announce_action
 from agents.live.steps import intention
 from agents.locked_call import LockedCall, locked
-from agents.refused import Refused
+from agents.refusals import Refused
 from memory.messages import ToolUse
-from memory.models import RunStatus
+from memory.models import STOPPED
 from memory.text import clean
 from tools import registry
 from tools.attempts import Result
@@ -34,7 +35,6 @@ SETTLED = {
     ApprovalState.EXPIRED: "This has expired; nothing was done.",
     ApprovalState.CANCELLED: "This was withdrawn; nothing was done.",
 }
-STOPPING = (RunStatus.CANCELLING, RunStatus.CANCELLED)
 
 
 def decide(action: AgentAction, user: User, state: ApprovalState, shown: str, reason: str = "") -> Approval:
@@ -97,7 +97,8 @@ def resolve(action: AgentAction, user: User, resolution: Resolution) -> None:
 
 
 def check(action_id: UUID, user_id: int) -> None:
-    """Look up what became of a call with an unknown outcome, and tell user and agent. A job: it may take a while."""
+    """Look up what became of a call with an unknown outcome, and tell user and agent. A job: it may take a while, and
+    what was settled meanwhile stays so."""
     action = AgentAction.objects.select_related("thread").filter(pk=action_id, status=ActionStatus.UNKNOWN).first()
     if action is None:
         return
@@ -106,7 +107,7 @@ def check(action_id: UUID, user_id: int) -> None:
         AgentAction.objects.filter(pk=action_id, status=ActionStatus.UNKNOWN).update(error=result.observation)
         announce_action(action.thread, action.pk)
         return
-    with locked(action) as call:
+    with contextlib.suppress(Refused), locked(action) as call:
         call.settle_unknown(user_id, Resolution.CHECKED)
         if result is None:
             _become(action, ActionStatus.ERROR, error="It was looked up: this did not happen.")
@@ -127,7 +128,7 @@ def _close(action: AgentAction, state: ApprovalState, reason: str) -> None:
 def _check(call: LockedCall, approval: Approval, shown: str) -> None:
     if approval.state != ApprovalState.REQUESTED:
         raise Refused("decided", SETTLED[ApprovalState(approval.state)])
-    if call.action.status not in (*OPEN, ActionStatus.PROPOSED) or call.run.status in STOPPING:
+    if call.action.status not in (*OPEN, ActionStatus.PROPOSED) or call.run.status in STOPPED:
         raise Refused("closed", SETTLED[ApprovalState.CANCELLED])
     if Approval.objects.filter(pk=approval.pk, expires_at__lte=Now()).exists():
         raise Refused("expired", SETTLED[ApprovalState.EXPIRED])

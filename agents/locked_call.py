@@ -12,15 +12,14 @@ from django.db import transaction
 from django.db.models import Max
 from django.db.models.functions import Now
 
-from agents.engine import bell, journal
-from agents.live.announce import announce_action, announce_message
+from agents.engine import bell
+from agents.engine.posting import post
+from agents.live.announce import announce_action
 from agents.live.steps import intention
-from agents.refused import Refused
-from memory.ids import new_id
+from agents.refusals import Refused
 from memory.metadata import MessageMetadata
-from memory.models import AgentRun, RunStatus, Source, Thread, ThreadMessage, Trigger
+from memory.models import AgentRun, RunStatus, Thread, Trigger
 from memory.news import tell
-from memory.pool import orm_connection
 from tools.approvals import verdict
 from tools.models import ActionStatus, AgentAction, Approval, ApprovalState, Cause, Resolution
 from tools.signature import digest
@@ -44,7 +43,7 @@ class LockedCall:
         elif AgentRun.objects.filter(pk=self.run.pk, status=RunStatus.WAITING_APPROVAL).update(
             status=RunStatus.QUEUED, due_at=None
         ):
-            transaction.on_commit(partial(bell.call, self.thread, self.run.pk))
+            transaction.on_commit(partial(bell.call, self.thread, self.run.pk, self.run.step))
         self.announce()
 
     def settle_unknown(self, user_id: int, resolution: Resolution) -> None:
@@ -85,31 +84,8 @@ class LockedCall:
 
     def say(self, text: str, about: AgentAction | None = None) -> None:
         """Tell the agent in its user's place: with the run that is live, or with a new one."""
-        metadata = MessageMetadata(decision=(about or self.action).pk).stored()
-        message_id = new_id()
-        row = journal.accept(
-            self.thread.pk,
-            message_id,
-            new_id(),
-            text,
-            source=Source.USER,
-            trigger=Trigger.DECISION,
-            metadata=metadata,
-            on=orm_connection(),
-        )
-        assert row is not None
-        message = ThreadMessage(
-            id=message_id,
-            thread=self.thread,
-            run_id=row.run_id,
-            source=Source.USER,
-            content=text,
-            metadata=metadata,
-            created_at=row.created_at,
-        )
-        transaction.on_commit(partial(announce_message, message, self.thread.user_id))
-        if row.fresh or row.woken:
-            transaction.on_commit(partial(bell.call, self.thread, row.run_id))
+        metadata = MessageMetadata(decision=(about or self.action).pk)
+        post(self.thread, text, trigger=Trigger.DECISION, metadata=metadata, inside=True)
 
     def announce(self) -> None:
         transaction.on_commit(partial(announce_action, self.thread, self.action.pk))

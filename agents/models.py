@@ -128,18 +128,18 @@ class AgentTask(Agentable):
         return self.parent
 
     def settled(self, status: RunStatus, report: str, resume_after: float | None = None) -> bool:
-        """A task that failed is paused; the times are PostgreSQL's (mission B5, invariant I14)."""
+        """A task that failed is paused; the times are PostgreSQL's (mission B5, invariant I14). One that was called
+        back or given up stays as it is, for the reason that stands there: whoever did so knows."""
         outcomes = {RunStatus.SUCCEEDED: TaskStatus.COMPLETED, RunStatus.CANCELLED: TaskStatus.CANCELLED}
         outcome = outcomes.get(status, TaskStatus.PAUSED)
         paused = outcome == TaskStatus.PAUSED
-        mine = AgentTask.objects.filter(pk=self.pk)
-        if not mine.exclude(status=TaskStatus.CANCELLED).update(
+        mine = AgentTask.objects.filter(pk=self.pk).exclude(status=TaskStatus.CANCELLED)
+        if not mine.update(
             status=outcome,
             result=report,
             paused_at=Now() if paused else None,
             resume_at=Now() + timedelta(seconds=resume_after) if paused and resume_after is not None else None,
         ):
-            mine.update(result=report)  # called back: whoever did so knows
             return False
         if outcome == TaskStatus.COMPLETED and self.report_as_note:
             create_note(self.parent, clip(self.title, Note.TITLE_LENGTH), report[: Note.BODY_LENGTH], Author.AGENT)

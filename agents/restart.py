@@ -6,7 +6,8 @@ Summing up takes a model's time, so a job does it (`agents.engine.restarting`).
 from django.db.models import Max
 
 from agents.engine import bell
-from agents.services import Refused, is_last_word
+from agents.refusals import Refused
+from agents.services import is_last_word
 from memory.degrade import HISTORY_REFUSED
 from memory.models import AgentRun, MessageType, Source, ThreadMessage
 

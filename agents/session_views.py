@@ -14,7 +14,8 @@ from django.views.decorators.http import require_GET, require_POST
 
 from agents.agentable import agentable_of
 from agents.live import markdown
-from agents.services import Refused, archive_now
+from agents.refusals import Refused
+from agents.services import archive_now
 from agents.signed_in import SignedInRequest, signed_in
 from memory.archived import ENTRIES, Entry
 from memory.llm_transcript import Part, part

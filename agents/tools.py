@@ -2,8 +2,9 @@
 
 from pydantic import Field
 
-from agents import services
-from memory.models import AgentRun, Thread
+from agents.delegation import delegate
+from agents.refusals import Refused
+from memory.models import Thread
 from memory.text import clip
 from tools.base import Arguments, Audience, Effect, Outcome, Reversal, Risk, Tool, ToolContext, ToolError, Wording
 
@@ -55,18 +56,16 @@ class CreateTask(Tool[Assignment]):
         return clip(arguments.title, 80)
 
     def run(self, arguments: Assignment, context: ToolContext) -> Outcome:
-        if not arguments.instructions.strip():
-            raise ToolError("The instructions are blank; no task was created.")
         parent = Thread.objects.select_related("user").get(pk=context.thread_id)
         try:
-            task = services.delegate(
+            task = delegate(
                 parent,
                 arguments.title,
                 arguments.instructions,
-                AgentRun.objects.get(pk=context.run_id),
+                context.run_id,
                 report_as_note=arguments.report_as_note,
             )
-        except services.Refused as refused:
+        except Refused as refused:
             raise ToolError(refused.message) from refused
         return Outcome(
             f"The task {task.title!r} (id {task.pk}) is under way. Its report will come as a message.",

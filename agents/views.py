@@ -17,9 +17,11 @@ from agents.live import frames
 from agents.live.details import details
 from agents.live.screen import Screen, changed, earlier
 from agents.pages import conversation, uuid_or_none
+from agents.refusals import Refused
 from agents.restart import restart
-from agents.services import Refused, assistant_of, retry, retry_now, send_message, stop_run
+from agents.services import assistant_of, retry, retry_now, send_message
 from agents.signed_in import SignedInRequest, signed_in
+from agents.stopping import stop_run
 from memory.models import AgentRun, Thread, ThreadMessage
 from tools.models import AgentAction, ApprovalState, Resolution
 

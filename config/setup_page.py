@@ -13,8 +13,8 @@ from django.views.decorators.http import require_http_methods
 
 from config import setup_link
 from config.owner import create_owner
+from memory.locks import OWNER_LOCK
 
-LOCK = 0x5E70
 BACKEND = "django.contrib.auth.backends.ModelBackend"
 
 
@@ -52,5 +52,5 @@ def setup(request: HttpRequest, token: str) -> HttpResponse:
 def _make(token: str, email: str, password: str) -> User | None:
     """Make the owner unless somebody was faster; the lock makes two clicks wait for each other."""
     with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK])
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [OWNER_LOCK])
     return create_owner(email, password) if setup_link.verify(token) else None

@@ -5,7 +5,7 @@ import zoneinfo
 from django.db import transaction
 
 from agents.models import UserAgent
-from agents.services import Refused
+from agents.refusals import Refused
 from memory.text import clip
 
 NAME_LENGTH = 150

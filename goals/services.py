@@ -5,7 +5,9 @@ from django.db import transaction
 from django.utils import timezone
 
 from agents.models import ModelConnection
-from agents.services import Refused, close_thread, delete_thread, open_thread
+from agents.refusals import Refused
+from agents.services import open_thread
+from agents.stopping import close_thread, delete_thread
 from goals.models import Blaze, Goal
 from memory.text import clean
 

@@ -6,7 +6,7 @@ works on it (invariant I13); the run itself may cut it, under its lease. Rows st
 thread's `from_seq`.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 from uuid import UUID
@@ -166,8 +166,9 @@ def _reserved(
     archive.position = last_position(thread, archive.last_seq)
     archive.due_at = Now() + timedelta(seconds=seconds)
     archive.save()
-    made = Reservation(archive.pk, archive.token, thread.pk, going, archive.tries, holder=holder)
-    return replace(made, summary=archive.summary, model=archive.model)
+    return Reservation(
+        archive.pk, archive.token, thread.pk, going, archive.tries, archive.summary, archive.model, holder
+    )
 
 
 def _fill(archive: AgentHistory, entries: list[Entry]) -> None:

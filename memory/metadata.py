@@ -38,3 +38,7 @@ class MessageMetadata(BaseModel):
     def stored(self) -> dict[str, object]:
         """What stands in the column: only what says something."""
         return self.model_dump(mode="json", exclude_defaults=True)
+
+
+PLAIN = MessageMetadata()
+"""Nothing to say beside the words."""

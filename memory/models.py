@@ -77,6 +77,7 @@ LIVE = (
     RunStatus.WAITING_APPROVAL,
     RunStatus.CANCELLING,
 )
+STOPPED = (RunStatus.CANCELLING, RunStatus.CANCELLED)
 
 
 class Trigger(models.TextChoices):

@@ -9,10 +9,10 @@ from typing import Any, Protocol
 from uuid import UUID
 
 import structlog
-from django.db import OperationalError
 from pydantic import ValidationError
 
 from memory.messages import ToolUse
+from memory.pool import DATABASE_AWAY
 from memory.text import clean
 from tools.attempts import STOPPED, Attempt, Result
 from tools.base import UNCERTAIN, Effect, ToolContext, ToolError
@@ -86,7 +86,7 @@ class Executor:
         """Whatever a local tool raises undoes its transaction, so the model can be told; a lost database cannot."""
         try:
             return self._call(attempt, self.cancel)
-        except (ToolError, Cancelled, OperationalError):
+        except (ToolError, Cancelled, *DATABASE_AWAY):
             raise
         except Exception as error:
             log.exception("tool failed", tool=attempt.call.name)

@@ -35,9 +35,6 @@ class Resolution(models.TextChoices):
 
 
 class ActionQuerySet(OwnedQuerySet["AgentAction"]):
-    def open(self) -> Self:
-        return self.filter(status__in=OPEN)
-
     def proposed(self) -> Self:
         """Those that wait for a decision beside the conversation."""
         return self.filter(status=ActionStatus.PROPOSED, approval__state=ApprovalState.REQUESTED)

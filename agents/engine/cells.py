@@ -7,11 +7,9 @@ from agents.engine.journal import Cell
 from agents.providers.base import Reply
 from memory.ids import new_id
 from memory.messages import Thinking
-from memory.metadata import MessageMetadata
+from memory.metadata import PLAIN, MessageMetadata
 from memory.models import MessageType, Source
 from tools.attempts import Result
-
-PLAIN = MessageMetadata()
 
 
 def text_cell(source: Source, text: str, metadata: MessageMetadata = PLAIN) -> Cell:

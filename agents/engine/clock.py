@@ -12,11 +12,9 @@ from django.utils import timezone
 
 from agents.engine import health
 from agents.engine.archiving import ring_for_due
+from memory.locks import TICK_LOCK
 
 log = structlog.get_logger(__name__)
-
-# Any number that no other advisory lock of ours uses.
-TICK_LOCK = 7_301_001
 
 
 def run(stopped: threading.Event) -> None:

@@ -1,11 +1,10 @@
 """When a run ends although the model would go on (mission B1)."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from agents.engine.loop_guard import LoopGuard
-from memory.messages import ToolUse
 
 # A model that cannot form a call gets two more tries (cases PRV-04, PRV-09).
 MAX_BROKEN_REPLIES = 3
@@ -39,7 +38,6 @@ class Limiter:
     step: int = 0
     clock: Callable[[], float] = time.monotonic
     started: float = field(init=False)
-    broken_replies: int = 0
 
     def __post_init__(self) -> None:
         self.started = self.clock()
@@ -53,14 +51,10 @@ class Limiter:
             raise LimitReached("history", f"I stopped after {self.history_entries} entries of history.")
         self.step += 1
 
-    def after_calls(self, calls: Sequence[ToolUse]) -> None:
-        self.broken_replies = self.broken_replies + 1 if all(call.problem for call in calls) else 0
-        if self.broken_replies >= MAX_BROKEN_REPLIES:
-            raise LimitReached("broken_calls", f"I stopped: {self.broken_replies} tool calls in a row were malformed.")
-        self._check_progress()
-
-    def _check_progress(self) -> None:
+    def after_calls(self) -> None:
         tool, times = self.guard.same_tool
+        if self.guard.malformations >= MAX_BROKEN_REPLIES:
+            raise LimitReached("broken_calls", f"I stopped: {MAX_BROKEN_REPLIES} tool calls in a row were malformed.")
         if self.guard.blocks >= self.failures:
             raise LimitReached("loop", "I stopped: I was going round in circles, with calls that brought nothing new.")
         if self.guard.failures >= self.failures:

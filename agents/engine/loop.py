@@ -70,7 +70,7 @@ class CoreLoop:
             yield Acted(last)
             if last:
                 return
-            self.limiter.after_calls(calls)
+            self.limiter.after_calls()
             self.messages.extend(self.inbox())
             calls = ()
 

@@ -55,7 +55,7 @@ class Seen(BaseModel):
     call: digest of the call. kin: of the question that it asks, of the words that it says; blank for others.
     result: digest of the answer, blank until there is one.
     reads, acts: whether it only reads; whether it is known to act. Neither: nobody knows.
-    stale: the world has changed since.
+    malformed: it could not even be read as a call. stale: the world has changed since.
     """
 
     tool: str
@@ -69,6 +69,7 @@ class Seen(BaseModel):
     result: str = ""
     failed: bool = False
     blocked: bool = False
+    malformed: bool = False
     news: bool = False
     stale: bool = False
 
@@ -78,7 +79,7 @@ class LoopGuard(BaseModel):
 
     step, now: the calls of the step that is under way. recent: those of the steps before.
     acted: which calls have acted. barred: calls that are not executed any more, and whether for good.
-    fruitless, failed, blocked: see the properties of the same purpose, without the step that is under way.
+    fruitless, failed, blocked, malformed: see the properties of the same purpose, without the step that is under way.
     """
 
     step: int = -1
@@ -91,6 +92,7 @@ class LoopGuard(BaseModel):
     fruitless: int = 0
     failed: int = 0
     blocked: int = 0
+    malformed: int = 0
 
     @property
     def failures(self) -> int:
@@ -101,6 +103,11 @@ class LoopGuard(BaseModel):
     def blocks(self) -> int:
         """How many replies had a call that was blocked."""
         return self.blocked + any(seen.blocked for seen in self.now)
+
+    @property
+    def malformations(self) -> int:
+        """How many replies in a row had only malformed calls."""
+        return self.malformed + 1 if self.now and all(seen.malformed for seen in self.now) else 0
 
     @property
     def same_tool(self) -> tuple[str, int]:
@@ -142,7 +149,7 @@ class LoopGuard(BaseModel):
         return WARNING if not seen.pollable and not seen.speaks and self._is_in_vain(seen) else ""
 
     def _begin(self, step: int) -> None:
-        self.failed, self.blocked = self.failures, self.blocks
+        self.failed, self.blocked, self.malformed = self.failures, self.blocks, self.malformations
         self.tool, self.fruitless = self.same_tool
         self.recent = [*self.recent, *self.now][-LOOKED_BACK:]
         self.step, self.now = step, []
@@ -201,6 +208,7 @@ class LoopGuard(BaseModel):
 
 def _seen(position: int, call: ToolUse, tool: Tool[Any] | None) -> Seen:
     seen = Seen(tool=call.name, position=position, call=digest(call.name, call.arguments)[:DIGITS])
+    seen.malformed = call.problem is not None
     if tool is not None:
         seen.reads, seen.acts = tool.effect is Effect.PURE, tool.effect in ACTS
         seen.pollable, seen.speaks = tool.pollable, tool.speaks

@@ -88,10 +88,16 @@ class Orchestrator:
         log.info("run started", trigger=summons.trigger, model=summons.choice.model, step=lease.step)
         announce_status(summons.thread, lease.run_id, RunStatus.RUNNING, lease.step)
         try:
-            ending = self._ending()
-            if self.held.lost:
-                raise journal.LeaseLost
-            Settler(summons.thread, summons.agentable, lease).settle(ending)
+            self._drive()
+        except journal.LeaseLost:
+            log.warning("lease lost", step=lease.step)
+        except DATABASE_AWAY as error:
+            log.warning("database away, run left for its next worker", error=str(error))
+
+    def _drive(self) -> None:
+        lease, summons = self.held.lease, self.summons
+        try:
+            ending = self._settled(self._ending())
         except HandedOver:
             journal.hand_over(lease)
             bell.ring(lease.run_id)
@@ -100,14 +106,26 @@ class Orchestrator:
             announce_status(summons.thread, lease.run_id, RunStatus.WAITING_APPROVAL, lease.step)
             bell.call_next(waiting.in_line)
             log.info("run waits for approval", step=lease.step)
-        except journal.LeaseLost:
-            log.warning("lease lost", step=lease.step)
-        except DATABASE_AWAY as error:
-            log.warning("database away, run left for its next worker", error=str(error))
         else:
             log.info("run ended", status=ending.status, reason=ending.reason, step=lease.step)
             if ending.status == RunStatus.SUCCEEDED:
                 archiving.watch(summons.thread, ending.settled.usage, has_sessions=summons.agentable.has_sessions)
+
+    def _settled(self, ending: Ending) -> Ending:
+        """Settle. When a hook of the agent's kind fails then, the run ends as broken without it: taken up again it
+        would only fail once more, and cost again."""
+        if self.held.lost:
+            raise journal.LeaseLost
+        settler = Settler(self.summons.thread, self.summons.agentable, self.held.lease)
+        try:
+            settler.settle(ending)
+        except (journal.LeaseLost, *DATABASE_AWAY):
+            raise
+        except Exception:
+            log.exception("run cannot be settled")
+            ending = dataclasses.replace(Ending.broken(), settled=ending.settled)
+            settler.settle_alone(ending)
+        return ending
 
     def _ending(self) -> Ending:
         """Drive the loop; every way in which a run may end becomes data."""

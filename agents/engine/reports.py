@@ -1,15 +1,9 @@
 """What a sub-agent's end tells the agent that sent it off."""
 
-from functools import partial
-
-from django.db import transaction
-
 from agents.agentable import Agentable
-from agents.engine import bell, journal
-from memory.ids import new_id
+from agents.engine.posting import post
 from memory.metadata import MessageMetadata
 from memory.models import Source, Thread, Trigger
-from memory.pool import orm_connection
 
 NO_REPORT = "The task ended without a report."
 
@@ -20,15 +14,4 @@ def report(agentable: Agentable, parent: Thread, text: str) -> None:
     Must be called inside the transaction that records the sub-agent's end: a crash loses both or neither.
     """
     metadata = MessageMetadata(task=agentable.pk, task_title=agentable.name())
-    accepted = journal.accept(
-        parent.pk,
-        new_id(),
-        new_id(),
-        text,
-        source=Source.AGENT,
-        trigger=Trigger.REPORT,
-        metadata=metadata.stored(),
-        on=orm_connection(),
-    )
-    if accepted is not None and (accepted.fresh or accepted.woken):
-        transaction.on_commit(partial(bell.call, parent, accepted.run_id))
+    post(parent, text, source=Source.AGENT, trigger=Trigger.REPORT, metadata=metadata, inside=True)

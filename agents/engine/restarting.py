@@ -8,8 +8,9 @@ import structlog
 from django.conf import settings
 
 from agents.engine import archiving
+from agents.refusals import Refused
 from agents.restart import words
-from agents.services import Refused, send_message
+from agents.services import send_message
 from memory.archive import Finish
 from memory.models import AgentRun, ArchiveReason
 

@@ -144,9 +144,15 @@ class Settler:
             return
         parent = self.agentable.reports_to() if self.agentable else None
         if self.agentable is None or parent is None:
-            final = self._commit(ending)
+            self.settle_alone(ending)
         else:
-            final = self._commit_with_report(ending, self.agentable, parent)
+            self._end(ending, self._commit_with_report(ending, self.agentable, parent))
+
+    def settle_alone(self, ending: Ending) -> None:
+        """Settle without the hooks of the agent's kind, and without a report. Raises as `settle`."""
+        self._end(ending, self._commit(ending))
+
+    def _end(self, ending: Ending, final: Final) -> None:
         self._announce(ending, final)
         bell.call_next(final.in_line)
         if final.next_run is not None:

@@ -128,9 +128,8 @@ def _started(reservation: Reservation, choice: Choice) -> ModelCall:
 
 def _finished(row: ModelCall, status: CallStatus, usage: Usage, since: float, error: str = "") -> None:
     row.status, row.error, row.finished_at = status, error, timezone.now()
-    row.input_tokens, row.output_tokens, row.cached_tokens = (
-        *(usage.input_tokens, usage.output_tokens, usage.cached_tokens),
-    )
+    row.input_tokens, row.output_tokens = usage.input_tokens, usage.output_tokens
+    row.cached_tokens = usage.cached_tokens
     row.cost = cost(row.model, row.provider, usage)
     row.latency_ms = round((time.monotonic() - since) * 1000)
     with orm():

@@ -18,12 +18,17 @@ BELL_GRACE = 10.0
 
 
 def sweep() -> int:
-    """Close approvals that have expired, and ring for every lost run; returns how many runs that were.
+    """Ring for every lost run, and close approvals that have expired; returns how many runs that were.
 
     Ringing twice is harmless: only one claim succeeds.
     """
+    rung = _ring_for_lost()
     with orm():
         decisions.expire_due()
+    return rung
+
+
+def _ring_for_lost() -> int:
     lost = journal.lost_runs(BELL_GRACE)
     for run_id in lost:
         if not bell.ring(run_id):

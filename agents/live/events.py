@@ -59,7 +59,8 @@ class ApprovalChanged(Event):
 
 
 class MessagePosted(Event):
-    """A message of the thread was committed (from a user or from the agent). Text on its way is replaced by it."""
+    """A message of the thread was committed. Text on its way is replaced by one of the agent, but not by the report of
+    a task (`task` in the metadata): its agent may be talking."""
 
     type: Literal["message"] = "message"
     run: UUID | None

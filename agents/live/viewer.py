@@ -100,7 +100,9 @@ class Viewer:
             run = UUID(event["run"])
             before = self._text.text if self._text and self._text.run == run else ""
             self._text = Partial(run, before + event["text"])
-        elif event["type"] in ("run", "tool_start", "error") or event.get("source") == "agent":
+        elif event["type"] in ("run", "tool_start", "error") or (
+            event.get("source") == "agent" and "task" not in event["metadata"]
+        ):
             self._text = None
 
 

@@ -73,7 +73,7 @@ def _names(thread_id: UUID) -> tuple[str, str, str]:
 
 
 def _partial_after(event: Event) -> str:
-    """Say whether the text on its way is over once this event is out."""
+    """Say whether the text on its way is over once this event is out. A report may come while its parent talks."""
     if isinstance(event, MessagePosted):
-        return "keep" if event.source == "user" else "drop"
+        return "keep" if event.source == "user" or "task" in event.metadata else "drop"
     return "drop" if isinstance(event, RunChanged | ToolStart | Failed) else "keep"

@@ -17,6 +17,7 @@ from agents.api.pages import NEWEST_FIRST, Order, page
 from agents.api.schema import documented, listed
 from agents.restart import restart
 from agents.serializers import ActionShape, NothingBody, RunShape, run_json
+from agents.stopping import stop_run
 from memory.models import AgentRun, RunQuerySet, RunStatus
 from tools.models import AgentAction
 
@@ -58,7 +59,7 @@ class StopRun(RunView):
     @documented("Stop a run; stopping one that has ended changes nothing", {200: RunShape})
     def post(self, request: Request, run_id: UUID) -> Response:
         self.body(NothingBody)
-        services.stop_run(self.found(run_id))
+        stop_run(self.found(run_id))
         return Response(shown(self.found(run_id)))
 
 

@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
 from agents.models import ModelConnection
-from agents.services import Refused
+from agents.refusals import Refused
 from agents.signed_in import SignedInRequest, signed_in
 from goals.forms import GoalForm, GoalSettingsForm
 from goals.models import Goal

@@ -8,7 +8,8 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 
-from agents.services import Refused, assistant_of, send_message
+from agents.refusals import Refused
+from agents.services import assistant_of, send_message
 from agents.signed_in import SignedInRequest, signed_in
 from goals.context import build
 from goals.forms import MessageForm

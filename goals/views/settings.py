@@ -11,7 +11,8 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from agents import tokens
 from agents.models import DeviceToken, UserAgent
-from agents.services import Refused, assistant_of
+from agents.refusals import Refused
+from agents.services import assistant_of
 from agents.signed_in import SignedInRequest, signed_in
 from goals.forms import DeviceForm, ProfileForm, ThemeForm
 from goals.preferences import save_profile, save_theme

@@ -220,7 +220,7 @@ def test_the_state_of_a_thread_at_work_is_shown(desk: Client, settings: Any) -> 
 
 def test_a_run_is_stopped_from_the_list(desk: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     stopped: list[Any] = []
-    monkeypatch.setattr("agents.services.stop_run", stopped.append)
+    monkeypatch.setattr("agents.admin.stop_run", stopped.append)
     live = AgentRunFactory.create(status=RunStatus.RUNNING)
     done = AgentRunFactory.create()
     choice = {"action": "stop", "_selected_action": [str(live.pk), str(done.pk)]}

@@ -10,6 +10,7 @@ from pytest_django.fixtures import Settings
 from agents import connections, services
 from agents.engine import bell, jobs, journal
 from agents.live.stream import redis_client
+from agents.stopping import stop_run
 from goals.models import Goal
 from memory.context import Context
 from memory.ids import new_id
@@ -106,7 +107,7 @@ def test_who_waits_holds_no_slot(goals: list[Goal], silent: list[UUID], status: 
 def test_a_stop_needs_no_slot(goals: list[Goal], silent: list[UUID]) -> None:
     runs = [send(goal) for goal in goals]
     take(*runs[:2])
-    services.stop_run(AgentRun.objects.get(pk=runs[2]))
+    stop_run(AgentRun.objects.get(pk=runs[2]))
     jobs.run(str(runs[2]))
     assert AgentRun.objects.get(pk=runs[2]).status == RunStatus.CANCELLED
 

@@ -15,10 +15,12 @@ from django.utils import timezone
 
 from agents import connections, services
 from agents.engine import bell, presence
-from agents.engine.clock import TICK_LOCK, tick
+from agents.engine.clock import tick
 from agents.live.stream import redis_client
 from agents.models import ModelCall
+from agents.stopping import stop_run
 from goals.models import Goal
+from memory.locks import TICK_LOCK
 from memory.models import AgentRun, Note, RunStatus, ThreadMessage
 from tests.factories import GoalFactory
 from tests.llm_script import Reply, Status
@@ -75,7 +77,7 @@ def test_stop_reaches_a_run_in_another_process_within_a_second(goal: Goal, llm: 
     with worker():
         services.send_message(goal.thread, "Hi")
         wait_until(lambda: len(llm.requests) == 1)
-        services.stop_run(run_of(goal))
+        stop_run(run_of(goal))
         wait_until(lambda: ended(goal), 1.5)
         hold.set()
     assert run_of(goal).status == RunStatus.CANCELLED

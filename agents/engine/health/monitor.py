@@ -12,11 +12,9 @@ from django.utils import timezone
 from agents.engine.health import runs, tasks, threads
 from agents.engine.health.finding import Check, Finding
 from agents.models import HealthReport
+from memory.locks import HEALTH_LOCK
 
 log = structlog.get_logger(__name__)
-
-# Any number that no other advisory lock of ours uses.
-HEALTH_LOCK = 7_301_002
 
 # How many findings a report names.
 EXAMPLES = 5
@@ -49,7 +47,8 @@ def examine(*, fix: bool, by_hand: bool = False) -> list[HealthReport]:
     Returns:
         One report a check, as recorded.
     """
-    reports = HealthReport.objects.bulk_create(_report(check, fix=fix, by_hand=by_hand) for check in CHECKS)
+    reports = [_report(check, fix=fix, by_hand=by_hand) for check in CHECKS]
+    HealthReport.objects.bulk_create(reports)
     kept = timezone.now() - timedelta(days=settings.WAYMARK_HEALTH_KEPT_DAYS)
     HealthReport.objects.filter(at__lt=kept).delete()
     return reports

@@ -21,7 +21,7 @@ STALE_TEXT = "I could not go on with this: no worker took it up for hours. You c
 
 
 def stuck_runs(limit: int) -> list[Finding]:
-    """Runs without owner and due time, and runs whose holder hangs: the next worker takes them up."""
+    """Runs whose lease does not end, and runs whose holder hangs: the next worker takes them up."""
     return [
         Finding(f"run {odd.run_id} ({odd.status})", partial(_release, odd.run_id)) for odd in journal.stuck_runs(limit)
     ]

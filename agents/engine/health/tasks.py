@@ -8,12 +8,13 @@ from django.db.models import Exists, Max, OuterRef, Q
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
-from agents import delegation, services
+from agents import delegation
 from agents.engine import journal
 from agents.engine.health.finding import Finding
 from agents.engine.health.runs import abandon
 from agents.engine.health.watch import watched_for
 from agents.models import AgentTask, TaskStatus
+from agents.stopping import delete_thread
 from memory.models import LIVE, AgentRun
 
 LIVE_RUN = Exists(AgentRun.objects.filter(thread=OuterRef("thread"), status__in=LIVE))
@@ -61,9 +62,10 @@ def stale_tasks(limit: int) -> list[Finding]:
 
 
 def _complete(task: AgentTask, silence: float) -> bool:
+    words = delegation.last_words(task)
     if task.thread.live_run and not abandon(task.thread.live_run, silence):
         return False
-    return delegation.complete(task)
+    return delegation.complete(task, words)
 
 
 def old_tasks(limit: int) -> list[Finding]:
@@ -76,5 +78,5 @@ def old_tasks(limit: int) -> list[Finding]:
 
 
 def _delete(task: AgentTask) -> bool:
-    services.delete_thread(task.thread)
+    delete_thread(task.thread)
     return True

@@ -24,23 +24,20 @@ AND NOT EXISTS (SELECT FROM agent_actions a WHERE a.run_id = run.id
   AND greatest(a.created_at, a.started_at, a.finished_at) > clock_timestamp() - %(silence)s * interval '1 second')
 """
 
-# No sweep finds these: no time at which they are due, a lease from a clock that was wrong, a holder that hangs.
+# No sweep finds these: no end of the lease, a lease from a clock that was wrong, a holder that hangs.
 STUCK = f"""
-(run.status IN ('running', 'cancelling') AND (
-    run.lease_until IS NULL OR run.lease_until > clock_timestamp() + 2 * %(lease)s * interval '1 second'
-    OR run.lease_until > clock_timestamp() AND {SILENT})
-  OR run.status = 'retry_wait' AND run.due_at IS NULL)
+run.status IN ('running', 'cancelling') AND (
+  run.lease_until IS NULL OR run.lease_until > clock_timestamp() + 2 * %(lease)s * interval '1 second'
+  OR run.lease_until > clock_timestamp() AND {SILENT})
 """
 
 STUCK_RUNS = f"""
-SELECT run.id, run.status FROM memory_agentrun run
-WHERE run.status IN ('running', 'cancelling', 'retry_wait') AND {STUCK} ORDER BY run.created_at LIMIT %(limit)s
+SELECT run.id, run.status FROM memory_agentrun run WHERE {STUCK} ORDER BY run.created_at LIMIT %(limit)s
 """
 
 # A new token: the holder, if there is one, must neither write nor renew, and the next claim counts as a recovery.
 RELEASE = f"""
-UPDATE memory_agentrun AS run SET lease_token = %(token)s,
-  lease_until = clock_timestamp(), due_at = CASE run.status WHEN 'retry_wait' THEN clock_timestamp() END
+UPDATE memory_agentrun AS run SET lease_token = %(token)s, lease_until = clock_timestamp(), due_at = NULL
 WHERE run.id = %(run)s AND {STUCK} RETURNING run.id
 """
 

@@ -6,7 +6,9 @@ from uuid import UUID
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from agents.management.commands.token import person
-from agents.services import Refused, assistant_of, stop_run
+from agents.refusals import Refused
+from agents.services import assistant_of
+from agents.stopping import stop_run
 from agents.terminal import Conversation, Screen
 from goals.models import Goal
 

@@ -12,6 +12,8 @@ from django.utils import timezone
 from agents import decisions, services
 from agents.engine import bell, jobs, sweeper
 from agents.engine.leases import leases
+from agents.refusals import Refused
+from agents.stopping import stop_run
 from goals.models import Goal
 from goals.services import archive_goal
 from memory.models import AgentRun, HistoryEntry, RunStatus, ThreadMessage
@@ -94,7 +96,7 @@ def test_con_05_a_and_b_of_two_decisions_at_once_one_counts(
     def press(state: ApprovalState) -> None:
         try:
             decide(asked, state)
-        except services.Refused as error:
+        except Refused as error:
             refused.append(error.code)
         finally:
             database.close_all()
@@ -159,7 +161,7 @@ def test_con_05_d_what_belongs_to_an_archived_conversation_cannot_be_approved(
     services.send_message(goal.thread, "Hm")
     work_off(rung)
     archive_goal(goal)
-    with pytest.raises(services.Refused, match="withdrawn"):
+    with pytest.raises(Refused, match="withdrawn"):
         decide(asked, APPROVED)
     work_off(rung)
     assert not world.texts("send_email")
@@ -170,11 +172,11 @@ def test_con_05_d_what_belongs_to_an_archived_conversation_cannot_be_approved(
 def test_con_05_e_only_what_was_shown_can_be_approved(
     goal: Goal, asked: AgentAction, rung: list[UUID], llm: LLMServer, world: World
 ) -> None:
-    with pytest.raises(services.Refused) as refused:
+    with pytest.raises(Refused) as refused:
         decide(asked, APPROVED, shown="0" * 64)
     assert refused.value.code == "changed"
     AgentAction.objects.filter(pk=asked.pk).update(arguments={"text": "something else"})
-    with pytest.raises(services.Refused) as refused:
+    with pytest.raises(Refused) as refused:
         decide(asked, APPROVED)
     assert refused.value.code == "changed"
     assert not rung
@@ -216,8 +218,8 @@ def test_con_05_f_a_crash_in_the_approved_call_is_reported_and_not_repeated(
 def test_f11_a_stop_closes_the_approval(
     goal: Goal, asked: AgentAction, rung: list[UUID], llm: LLMServer, world: World
 ) -> None:
-    services.stop_run(AgentRun.objects.select_related("thread").get())
-    with pytest.raises(services.Refused, match="withdrawn"):
+    stop_run(AgentRun.objects.select_related("thread").get())
+    with pytest.raises(Refused, match="withdrawn"):
         decide(asked, APPROVED)
     work_off(rung)
     assert AgentRun.objects.get().status == RunStatus.CANCELLED
@@ -241,14 +243,14 @@ def test_f11_approve_against_stop_against_expiry_runs_it_at_most_once(
         def quietly(work: Callable[..., object], *args: object) -> None:
             try:
                 work(*args)
-            except services.Refused:
+            except Refused:
                 pass
             finally:
                 database.close_all()
 
         racers = [
             threading.Thread(target=quietly, args=args)
-            for args in [(decide, action, APPROVED), (services.stop_run, run), (decisions.expire_due,)]
+            for args in [(decide, action, APPROVED), (stop_run, run), (decisions.expire_due,)]
         ]
         for racer in racers:
             racer.start()
@@ -268,7 +270,7 @@ def test_what_nobody_decides_expires_and_the_run_goes_on(
 ) -> None:
     llm.script([Reply(text="Nobody answered.")])
     Approval.objects.update(expires_at="2026-01-01T00:00Z")
-    with pytest.raises(services.Refused, match="expired"):
+    with pytest.raises(Refused, match="expired"):
         decide(asked, APPROVED)
     sweeper.sweep()
     work_off(rung)
@@ -297,7 +299,7 @@ def test_it_happened_is_recorded_with_who_and_when_and_told(
     assert (action.status, action.resolution, action.resolved_by) == ("done", "happened", action.user)
     assert action.resolved_at
     assert "It happened" in llm.requests[-1].last_user_text
-    with pytest.raises(services.Refused):
+    with pytest.raises(Refused):
         decisions.resolve(action, action.user, Resolution.RUN_AGAIN)
     assert world.texts("post") == ["hello"]
     assert_quiet(goal, llm)
@@ -309,7 +311,7 @@ def test_run_again_is_a_call_of_its_own_and_runs_once(
     action = unknown_call(goal, say, llm)
     llm.script([Reply(text="Sent now.")])
     decisions.resolve(action, action.user, Resolution.RUN_AGAIN)
-    with pytest.raises(services.Refused):
+    with pytest.raises(Refused):
         decisions.resolve(action, action.user, Resolution.RUN_AGAIN)
     work_off(rung)
     new = AgentAction.objects.get(repeats=action)

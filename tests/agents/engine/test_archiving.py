@@ -17,6 +17,7 @@ from agents import services
 from agents.engine import archiving, jobs, journal
 from agents.engine.clock import tick
 from agents.models import ModelCall
+from agents.refusals import Refused
 from goals.context import build
 from goals.models import Goal
 from memory import transcript
@@ -431,7 +432,7 @@ def test_what_failed_in_an_archived_session_is_not_tried_again_without_it(goal: 
     llm.script([Status(401)])
     say("Hi")
     archiving.archive_session(goal.thread_id, IDLE)
-    with pytest.raises(services.Refused):
+    with pytest.raises(Refused):
         services.retry(goal.thread.messages.get(source=Source.ERROR))
 
 

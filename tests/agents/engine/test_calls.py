@@ -13,6 +13,7 @@ from agents import services
 from agents.engine import jobs, journal
 from agents.engine.leases import leases
 from agents.models import ModelCall
+from agents.stopping import stop_run
 from goals.models import Goal
 from memory import pool
 from memory.models import AgentRun, HistoryEntry, Note, RunStatus, ThreadMessage
@@ -384,7 +385,7 @@ def test_his_02_a_stop_among_parallel_calls_leaves_one_result_each_and_closes_th
     worker = threading.Thread(target=work_in_thread, args=(rung.pop(),))
     worker.start()
     wait_until(lambda: len(world.texts("begin")) == 2 and len(world.texts("end")) == 1)
-    services.stop_run(run_of(accepted))
+    stop_run(run_of(accepted))
     leases.renew()
     worker.join(timeout=3)
     assert not worker.is_alive(), "it does not wait for the call that ignores the stop"

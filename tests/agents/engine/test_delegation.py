@@ -10,11 +10,12 @@ import pytest
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
-from agents import connections, services
+from agents import connections, delegation, services
 from agents.engine import jobs
 from agents.engine.health import monitor
 from agents.live.stream import redis_client
 from agents.models import AgentTask, TaskStatus
+from agents.stopping import stop_run
 from goals.models import Goal
 from goals.services import archive_goal
 from memory.models import AgentRun, Author, Note, RunStatus, Source, ThreadMessage, Trigger
@@ -80,7 +81,7 @@ def test_stopping_the_run_that_sent_tasks_off_calls_them_back(goal: Goal, llm: L
     run = sends_off(goal, llm, rung, task("shoes"), task("socks"))
     other = AgentTaskFactory.create(parent=goal.thread)
     AgentRun.objects.filter(pk=run.pk).update(status=RunStatus.RUNNING)
-    services.stop_run(run)
+    stop_run(run)
     work(rung)
     sent = AgentTask.objects.filter(sent_by=run)
     assert {*sent.values_list("status", flat=True)} == {TaskStatus.CANCELLED}
@@ -103,7 +104,7 @@ def test_archiving_a_goal_calls_its_tasks_back_and_wakes_nobody(goal: Goal, llm:
 def test_a_task_stopped_by_itself_is_reported(goal: Goal, llm: LLMServer, rung: list[UUID]) -> None:
     sends_off(goal, llm, rung, task("shoes"))
     llm.script([Reply(text="I see")], last("<task_report>"))
-    services.stop_run(AgentRun.objects.get(trigger=Trigger.TASK))
+    stop_run(AgentRun.objects.get(trigger=Trigger.TASK))
     work(rung)
     assert AgentTask.objects.get().status == TaskStatus.CANCELLED
     assert "I see" in said(goal)
@@ -184,3 +185,39 @@ def test_an_error_in_a_mode_is_tried_again_in_that_mode(goal: Goal, llm: LLMServ
     work(rung)
     services.retry(ThreadMessage.objects.get(source=Source.ERROR))
     assert AgentRun.objects.live().get().context_type == "agent_check_in"
+
+
+def test_a_task_needs_a_title_and_instructions(goal: Goal, llm: LLMServer, rung: list[UUID]) -> None:
+    blank = ("create_task", {"title": " \n", "instructions": "Look up shoes", "report_as_note": True})
+    sends_off(goal, llm, rung, blank, ("create_task", {"title": "Shoes", "instructions": " "}))
+    assert not AgentTask.objects.exists()
+    assert not rung
+    results = [message["content"] for message in llm.requests[-1].messages if message["role"] == "tool"]
+    assert all("no task was created" in result for result in results)
+
+
+def test_a_kind_whose_hook_fails_at_the_end_of_a_run_ends_it_visibly_and_once(
+    goal: Goal, llm: LLMServer, rung: list[UUID], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*args: object) -> bool:
+        raise ValueError("of the test")
+
+    sends_off(goal, llm, rung, task("shoes"))
+    monkeypatch.setattr(AgentTask, "settled", broken)
+    llm.script([Reply(text="Red ones.")] * 2, "Look up shoes")
+    work(rung)
+    run = AgentRun.objects.get(trigger=Trigger.TASK)
+    assert (run.status, run.reason, run.recoveries) == (RunStatus.FAILED, "bug", 0)
+    assert run.cost_known == AgentRun.objects.get(thread=goal.thread).cost_known, "what was used is on record"
+    assert run.input_tokens
+    assert ThreadMessage.objects.filter(thread=run.thread, source=Source.ERROR).count() == 1
+    assert AgentTask.objects.get().status == TaskStatus.ACTIVE, "the monitor completes and reports it in time"
+
+
+def test_a_task_that_was_given_up_keeps_the_reason(goal: Goal, llm: LLMServer, rung: list[UUID]) -> None:
+    sends_off(goal, llm, rung, task("shoes"))
+    AgentTask.objects.update(status=TaskStatus.PAUSED)
+    delegation.expire(AgentTask.objects.get(), "Given up: paused for 24 hours.")
+    work(rung)
+    given_up = AgentTask.objects.get()
+    assert (given_up.status, given_up.result) == (TaskStatus.CANCELLED, "Given up: paused for 24 hours.")

@@ -16,14 +16,14 @@ from pytest_django.fixtures import Settings
 from redis import RedisError
 
 from agents import services
-from agents.engine import bell, clock, jobs
+from agents.engine import bell, clock, jobs, sweeper
 from agents.engine.health import monitor
-from agents.engine.health.monitor import HEALTH_LOCK
 from agents.live.stream import redis_client
 from agents.models import AgentTask, HealthReport, TaskStatus
 from goals.models import Goal, GoalStatus
 from memory.ids import new_id
-from memory.models import LIVE, AgentRun, RunStatus, Source, Thread, ThreadMessage, Trigger
+from memory.locks import HEALTH_LOCK
+from memory.models import LIVE, AgentRun, Note, RunStatus, Source, Thread, ThreadMessage, Trigger
 from tests.factories import AgentRunFactory, AgentTaskFactory, ModelCallFactory
 from tests.llm_script import Reply
 from tests.llm_server import LLMServer
@@ -85,9 +85,8 @@ def test_nothing_is_found_where_all_is_well(goal: Goal, say: Say, llm: LLMServer
     [
         {"status": RunStatus.RUNNING},
         {"status": RunStatus.RUNNING, "lease_token": new_id(), "lease_until": timezone.now() + timedelta(days=1)},
-        {"status": RunStatus.RETRY_WAIT},
     ],
-    ids=["no due time", "a lease from a wrong clock", "waits without an end"],
+    ids=["a lease without an end", "a lease from a wrong clock"],
 )
 def test_a_stuck_run_is_taken_up_again(goal: Goal, rung: list[UUID], llm: LLMServer, state: dict[str, Any]) -> None:
     llm.script([Reply(text="At last")])
@@ -99,6 +98,13 @@ def test_a_stuck_run_is_taken_up_again(goal: Goal, rung: list[UUID], llm: LLMSer
     work(rung)
     assert AgentRun.objects.get().status == RunStatus.SUCCEEDED
     assert all_is_well()
+
+
+def test_a_run_that_waits_for_no_certain_time_is_found_by_the_sweep(goal: Goal, rung: list[UUID]) -> None:
+    run = live_run(goal.thread, status=RunStatus.RETRY_WAIT)
+    assert found("stuck_runs") == 0
+    sweeper.sweep()
+    assert rung == [run.pk]
 
 
 def test_a_holder_that_hangs_loses_its_run_and_one_that_works_does_not(goal: Goal, rung: list[UUID]) -> None:
@@ -191,6 +197,26 @@ def test_a_task_nobody_works_on_is_completed_and_reported(goal: Goal, rung: list
     assert all_is_well()
 
 
+def test_a_task_nobody_works_on_reports_its_last_answer_and_keeps_it_as_asked(goal: Goal, rung: list[UUID]) -> None:
+    task = AgentTaskFactory.create(parent=goal.thread, title="shoes", report_as_note=True)
+    AgentTask.objects.update(created_at=ago(hours=3))
+    live_run(task.thread, status=RunStatus.QUEUED, created_at=ago(hours=3))
+    for content, metadata in [
+        ("Red ones are 40 EUR.", {}),
+        ("Let me look once more.", {"interim": True}),
+        ("They may be blue.", {"interim": True, "thinking": True}),
+    ]:
+        ThreadMessage.objects.create(thread=task.thread, source=Source.AGENT, content=content, metadata=metadata)
+    ThreadMessage.objects.create(thread=task.thread, source=Source.ERROR, content="The network failed.")
+    watched(hours=3)
+    health("--fix")
+    task.refresh_from_db()
+    assert (task.status, task.result) == (TaskStatus.COMPLETED, "Red ones are 40 EUR.")
+    assert ThreadMessage.objects.filter(thread=goal.thread).last().content == "Red ones are 40 EUR."  # type: ignore[union-attr]
+    note = Note.objects.get(thread=goal.thread)
+    assert (note.title, note.body) == ("shoes", "Red ones are 40 EUR.")
+
+
 def test_tasks_that_are_over_for_long_are_deleted(goal: Goal) -> None:
     kept: list[AgentTask] = []
     for days, status in [(16, TaskStatus.COMPLETED), (14, TaskStatus.COMPLETED), (16, TaskStatus.PAUSED)]:
@@ -228,12 +254,12 @@ def test_jobs_of_runs_that_are_over_leave_the_queue(goal: Goal) -> None:
 
 
 def test_the_command_changes_nothing_unless_told_and_its_exit_code_tells(goal: Goal) -> None:
-    run = live_run(goal.thread, status=RunStatus.RETRY_WAIT)
+    run = live_run(goal.thread, status=RunStatus.RUNNING)
     with pytest.raises(CommandError):
         health()
     run.refresh_from_db()
-    assert run.due_at is None
-    assert f"run {run.pk} (retry_wait)" in health("--fix")
+    assert run.lease_until is None
+    assert f"run {run.pk} (running)" in health("--fix")
     assert "1 found" not in health()
 
 
@@ -241,13 +267,13 @@ def test_one_check_that_fails_stops_no_other(goal: Goal, monkeypatch: pytest.Mon
     def broken(limit: int) -> list[Any]:
         raise RuntimeError("of the test")
 
-    run = live_run(goal.thread, status=RunStatus.RETRY_WAIT)
+    run = live_run(goal.thread, status=RunStatus.RUNNING)
     checks = [monitor.CHECKS[0]._replace(name="broken", find=broken), *monitor.CHECKS]
     monkeypatch.setattr(monitor, "CHECKS", checks)
     monitor.examine(fix=True)
     assert HealthReport.objects.get(name="broken").error == "RuntimeError: of the test"
     run.refresh_from_db()
-    assert run.due_at
+    assert run.lease_until
 
 
 def test_without_redis_the_database_is_still_put_right(goal: Goal, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -255,10 +281,10 @@ def test_without_redis_the_database_is_still_put_right(goal: Goal, monkeypatch: 
         raise RedisError
 
     monkeypatch.setattr("rq.Queue.get_job_ids", away)
-    run = live_run(goal.thread, status=RunStatus.RETRY_WAIT)
+    run = live_run(goal.thread, status=RunStatus.RUNNING)
     assert "1 found, 1 fixed" in health("--fix")
     run.refresh_from_db()
-    assert run.due_at
+    assert run.lease_until
 
 
 def test_the_clock_looks_every_five_minutes_and_one_at_a_time(goal: Goal, settings: Settings) -> None:
@@ -280,6 +306,6 @@ def test_the_clock_looks_every_five_minutes_and_one_at_a_time(goal: Goal, settin
 def test_no_more_than_a_batch_at_once(goal: Goal, settings: Settings) -> None:
     settings.WAYMARK_HEALTH_BATCH = 2
     for _ in range(3):
-        AgentRunFactory(status=RunStatus.RETRY_WAIT)
+        AgentRunFactory(status=RunStatus.RUNNING)
     assert [found("stuck_runs"), monitor.examine(fix=True)[0].fixed, found("stuck_runs")] == [2, 2, 1]
     assert AgentRun.objects.filter(status__in=LIVE).count() == 3

@@ -10,6 +10,7 @@ from pytest_django import Settings
 from agents import services
 from agents.engine import jobs
 from agents.models import AgentTask
+from agents.stopping import stop_run
 from goals.models import Goal
 from memory import pool
 from memory.models import AgentRun, Note, ThreadMessage
@@ -207,7 +208,7 @@ def test_the_model_is_told_at_its_next_turn_why_it_was_cut(
 def test_the_model_is_told_that_the_user_has_stopped_it(goal: Goal, rung: list[UUID], say: Say, llm: LLMServer) -> None:
     accepted = services.send_message(goal.thread, "Write a novel")
     assert accepted.run_id
-    services.stop_run(AgentRun.objects.get(pk=accepted.run_id))
+    stop_run(AgentRun.objects.get(pk=accepted.run_id))
     jobs.run(str(rung.pop()))
     rung.clear()
     llm.script([Reply(text="Right.")])

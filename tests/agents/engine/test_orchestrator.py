@@ -15,11 +15,12 @@ from agents import services
 from agents.engine import jobs
 from agents.engine.leases import leases
 from agents.models import AgentTask, ModelCall
+from agents.stopping import stop_run
 from goals.models import Goal
 from memory.models import AgentRun, HistoryEntry, Note, ThreadMessage
 from tests.llm_script import DONE, D, F, Hang, Raw, Reply, Status
 from tests.llm_server import LLMServer
-from tools.models import AgentAction
+from tools.models import OPEN, AgentAction
 
 type Say = Callable[[str], AgentRun]
 
@@ -45,7 +46,7 @@ def assert_quiet(goal: Goal, llm: LLMServer) -> None:
     assert goal.thread.live_run is None
     assert goal.thread.pending == 0
     assert not AgentRun.objects.live().exists()
-    assert not AgentAction.objects.open().exists()
+    assert not AgentAction.objects.filter(status__in=OPEN).exists()
     assert not ModelCall.objects.filter(status="started").exists()
     assert not leases.held
     assert not llm.violations
@@ -310,7 +311,7 @@ def test_a_run_is_stopped_between_tokens(goal: Goal, rung: list[UUID], llm: LLMS
     worker.start()
     wait_until(lambda: len(llm.requests) == 2)
 
-    services.stop_run(run_of(accepted))
+    stop_run(run_of(accepted))
     leases.renew()
     worker.join(timeout=5)
     hold.set()
@@ -326,7 +327,7 @@ def test_a_queued_run_is_stopped_at_once_and_its_message_is_kept(
     goal: Goal, rung: list[UUID], say: Say, llm: LLMServer
 ) -> None:
     accepted = services.send_message(goal.thread, "Never mind")
-    services.stop_run(run_of(accepted))
+    stop_run(run_of(accepted))
     jobs.run(str(rung.pop()))
 
     assert run_of(accepted).status == "cancelled"
@@ -438,7 +439,7 @@ def test_a_run_is_stopped_before_the_model_says_anything(goal: Goal, rung: list[
     worker = threading.Thread(target=work_in_thread, args=(rung.pop(),))
     worker.start()
     wait_until(lambda: len(llm.requests) == 1)
-    services.stop_run(run_of(accepted))
+    stop_run(run_of(accepted))
     leases.renew()
     worker.join(timeout=3)
     assert run_of(accepted).status == "cancelled"

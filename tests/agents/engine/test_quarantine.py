@@ -7,11 +7,11 @@ from collections.abc import Callable
 import pytest
 
 from goals.models import Goal
-from memory.degrade import HISTORY_REFUSED, RESULT_LEFT_OUT, SHORT_RESULT
-from memory.models import AgentRun, HistoryEntry, RunStatus
-from memory.quarantine import release
+from memory.degrade import HISTORY_REFUSED, RESULT_LEFT_OUT, SHORT_RESULT, Remedy, Rung
+from memory.models import AgentRun, HistoryEntry, RunStatus, Thread
+from memory.quarantine import culprits, release
 from tests.agents.engine.test_orchestrator import NOTE, assert_quiet, cells
-from tests.factories import NoteFactory
+from tests.factories import HistoryEntryFactory, NoteFactory
 from tests.llm_script import Reply, Request, Status
 from tests.llm_server import LLMServer
 
@@ -113,3 +113,13 @@ def test_i16_the_same_bytes_are_never_sent_again_after_a_refusal(
     for earlier, later in itertools.pairwise(bodies(llm)):
         assert earlier != later
     assert_never_the_same_twice(llm)
+
+
+def test_what_is_archived_is_not_put_in_quarantine(goal: Goal) -> None:
+    for seq in range(1, 9, 2):
+        call = {"type": "tool_use", "id": f"c{seq}", "name": "search_notes", "arguments": {}}
+        HistoryEntryFactory(thread=goal.thread, seq=seq, role="assistant", blocks=[call])
+        result = {"type": "tool_result", "id": f"c{seq}", "content": "nothing"}
+        HistoryEntryFactory(thread=goal.thread, seq=seq + 1, role="tool", blocks=[result])
+    Thread.objects.filter(pk=goal.thread.pk).update(from_seq=7, generation=1)
+    assert culprits(goal.thread.pk, Remedy(Rung.TEXT, whole=True)) == [7, 8]

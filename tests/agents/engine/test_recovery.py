@@ -15,6 +15,8 @@ from agents.engine import jobs, journal, sweeper
 from agents.engine.leases import leases
 from agents.engine.steps import Steps
 from agents.models import AgentTask, ModelCall, TaskStatus
+from agents.refusals import Refused
+from agents.stopping import stop_run
 from goals.models import Goal
 from goals.services import delete_goal
 from memory.models import AgentRun, HistoryEntry, Note, RunStatus, Thread, ThreadMessage, Trigger
@@ -119,7 +121,7 @@ def test_a_stop_that_comes_while_the_worker_is_dead_is_obeyed_by_the_next(
     services.send_message(goal.thread, "Where are my shoes?")
     run_id = rung.pop()
     die(run_id)
-    services.stop_run(AgentRun.objects.select_related("thread").get(pk=run_id))
+    stop_run(AgentRun.objects.select_related("thread").get(pk=run_id))
     jobs.run(str(run_id))
     assert AgentRun.objects.get(pk=run_id).status == RunStatus.CANCELLED
     assert_quiet(goal, llm)
@@ -203,7 +205,7 @@ def test_nothing_is_executed_after_the_local_deadline_of_a_lease(
 def test_a_message_that_races_a_stop_is_answered(goal: Goal, rung: list[UUID], llm: LLMServer) -> None:
     for _ in range(12):
         run = run_of(services.send_message(goal.thread, "Hi"))
-        racers = [in_thread(services.send_message, goal.thread, "ping"), in_thread(services.stop_run, run)]
+        racers = [in_thread(services.send_message, goal.thread, "ping"), in_thread(stop_run, run)]
         for racer in racers:
             racer.start()
         for racer in racers:
@@ -252,7 +254,7 @@ def test_stopping_a_queued_task_settles_it_and_tells_its_parent(goal: Goal, rung
     llm.script([Reply(calls=[task]), Reply(text="A helper is on it."), Reply(text="It was stopped.")])
     services.send_message(goal.thread, "Go")
     jobs.run(str(rung.pop(0)))
-    services.stop_run(AgentRun.objects.live().select_related("thread").get())
+    stop_run(AgentRun.objects.live().select_related("thread").get())
     while rung:
         jobs.run(str(rung.pop(0)))
     assert AgentTask.objects.get().status == TaskStatus.CANCELLED
@@ -300,7 +302,7 @@ def test_only_the_last_message_can_be_tried_again(goal: Goal, say: Say, llm: LLM
     say("Hi")
     error = ThreadMessage.objects.get(source="error")
     say("ping")
-    with pytest.raises(services.Refused):
+    with pytest.raises(Refused):
         services.retry(error)
 
 
@@ -313,7 +315,7 @@ def test_a_failed_try_is_counted_once_when_the_run_is_stopped_before_the_next(
     worker = threading.Thread(target=work_in_thread, args=(rung.pop(),))
     worker.start()
     wait_until(lambda: ModelCall.objects.count() == 2)
-    services.stop_run(run_of(accepted))
+    stop_run(run_of(accepted))
     leases.renew()
     worker.join(timeout=5)
     run = run_of(accepted)

@@ -13,6 +13,7 @@ from agents import services
 from agents.engine import jobs, sweeper
 from agents.engine.leases import leases
 from agents.models import AgentTask, ModelCall, TaskStatus
+from agents.stopping import stop_run
 from goals.models import Goal
 from memory.models import AgentRun, RunStatus, ThreadMessage
 from memory.pool import execute
@@ -254,7 +255,7 @@ def test_stop_works_during_the_wait(
 ) -> None:
     llm.script([OVERLOADED] * 3)
     run = say("Hi")
-    services.stop_run(AgentRun.objects.select_related("thread").get(pk=run.pk))
+    stop_run(AgentRun.objects.select_related("thread").get(pk=run.pk))
     work_on(rung)
     assert AgentRun.objects.get().status == RunStatus.CANCELLED
     assert cells(goal)[-1][2].startswith("Stopped by you.")
@@ -286,7 +287,7 @@ def test_stop_works_while_the_lease_is_held(goal: Goal, rung: list[UUID], llm: L
     until = time.monotonic() + 8
     while ModelCall.objects.count() < 2 and time.monotonic() < until:
         time.sleep(0.02)
-    services.stop_run(run_of(accepted))
+    stop_run(run_of(accepted))
     leases.renew()
     worker.join(timeout=5)
     assert run_of(accepted).status == RunStatus.CANCELLED

@@ -17,6 +17,8 @@ from agents.engine import archiving, jobs, sweeper
 from agents.engine.health.runs import abandon
 from agents.live.stream import flush
 from agents.models import AgentTask, TaskStatus
+from agents.refusals import Refused
+from agents.stopping import stop_run
 from goals.models import Goal
 from goals.services import archive_goal, reopen_goal
 from memory.archive import Finish
@@ -135,7 +137,7 @@ def test_the_parent_of_a_task_that_cannot_be_assembled_is_told(
 def test_a_stopped_run_that_cannot_be_assembled_ends_as_stopped(goal: Goal, rung: list[UUID], llm: LLMServer) -> None:
     goal.user.model_connections.update(sealed_key="from another server")
     services.send_message(goal.thread, "Hi")
-    services.stop_run(AgentRun.objects.select_related("thread").get())
+    stop_run(AgentRun.objects.select_related("thread").get())
     work(rung)
     run = AgentRun.objects.get()
     assert (run.status, run.reason) == (RunStatus.CANCELLED, "stopped")
@@ -192,7 +194,7 @@ def test_a_stop_withdraws_what_its_run_has_proposed_and_the_model_learns_it(
     goal: Goal, say: Say, rung: list[UUID], llm: LLMServer, world: World
 ) -> None:
     def stopped(request: object) -> Reply:
-        elsewhere(lambda: services.stop_run(AgentRun.objects.live().select_related("thread").get()))
+        elsewhere(lambda: stop_run(AgentRun.objects.live().select_related("thread").get()))
         return Reply(calls=[("list_notes", {})])
 
     llm.script([Reply(calls=[EMAIL]), stopped, Reply(text="I see.")])
@@ -212,7 +214,7 @@ def test_con_05_d_a_call_that_is_archived_with_its_session_cannot_be_approved(
 ) -> None:
     summaries(llm, Reply(text="They wrote a mail."))
     assert archiving.archive_session(goal.thread_id, ArchiveReason.IDLE) is Finish.DONE
-    with pytest.raises(services.Refused, match="withdrawn"):
+    with pytest.raises(Refused, match="withdrawn"):
         decide(proposed, ApprovalState.APPROVED)
     assert not rung
     assert statuses() == ["cancelled"]
@@ -256,7 +258,7 @@ def test_a_model_learns_that_its_tasks_were_called_back_by_a_stop(
 ) -> None:
     run = sends_off(goal, llm, rung, task("shoes"), task("socks"))
     AgentRun.objects.filter(pk=run.pk).update(status=RunStatus.RUNNING)
-    services.stop_run(run)
+    stop_run(run)
     AgentRun.objects.filter(pk=run.pk).update(status=RunStatus.CANCELLED)
     work(rung)
     llm.script([Reply(text="I see.")], last("What now?"))

@@ -139,6 +139,27 @@ async def test_the_owner_sees_the_answer_being_written_and_then_the_answer(goal:
     await page.close()
 
 
+async def test_a_report_that_comes_meanwhile_leaves_the_text_on_its_way_alone(goal: Goal, run: AgentRun) -> None:
+    page = Page(goal.user, goal.thread_id)
+    assert await page.open()
+    await page.hello(await off_loop(tip, goal.thread_id))
+    await off_loop(say, goal.thread_id, "One two", run=run.pk)
+    await page.frames_until("two")
+    report = await db(
+        ThreadMessageFactory,
+        thread=goal.thread,
+        run=run,
+        source=Source.AGENT,
+        processed=False,
+        content="Red ones.",
+        metadata={"task": str(nobody())},
+    )
+    await off_loop(tell, goal.thread_id, posted(report), user=goal.user.pk)
+    await off_loop(say, goal.thread_id, " three", run=run.pk)
+    assert "One two three" in await page.frames_until("three")
+    await page.close()
+
+
 async def test_frames_are_partials_with_a_growing_seq_and_no_bare_html(goal: Goal, run: AgentRun) -> None:
     page = Page(goal.user, goal.thread_id)
     await page.open()

@@ -34,14 +34,14 @@ def change(thread: UUID, number: int) -> Item:
     return Item(thread, USER, RunChanged(run=RUN, status="running", iterations=number, cost=None))
 
 
-def posted(source: str) -> MessagePosted:
+def posted(source: str, **metadata: str) -> MessagePosted:
     return MessagePosted(
         run=RUN,
         message=new_id(),
         source=source,
         message_type="text",
         content="Done.",
-        metadata={},
+        metadata=dict(metadata),
         created_at=datetime.now(UTC),
     )
 
@@ -73,6 +73,8 @@ def test_the_text_on_its_way_grows_and_ends_with_the_message(thread: UUID) -> No
     assert (partial.run, partial.text) == (RUN, "Half way")
     tell(thread, posted("user"))
     assert place(thread).partial is not None
+    tell(thread, posted("agent", task=str(new_id())))
+    assert place(thread).partial is not None, "a report, while its parent is talking"
     tell(thread, posted("agent"))
     assert place(thread).partial is None
 

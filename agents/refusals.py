@@ -1,4 +1,6 @@
-"""How services say no."""
+"""How a service says no."""
+
+from django.conf import settings
 
 
 class Refused(Exception):
@@ -8,3 +10,8 @@ class Refused(Exception):
         super().__init__(message)
         self.code = code
         self.message = message
+
+
+def queue_full() -> Refused:
+    most = settings.WAYMARK_MAX_QUEUED_PER_USER
+    return Refused("too_many_queued", f"{most} agents wait for their turn already. Try again when some are done.")
