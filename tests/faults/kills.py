@@ -8,12 +8,11 @@ from functools import partial
 from random import Random
 
 from tests.faults.door import Goal
-from tests.faults.oracle import REPEATED, Violation
-from tests.faults.site import LEASE, Site
+from tests.faults.rules import LOST, REPEATED, Violation
+from tests.faults.site import AT_ONCE, LEASE, Site
 from tests.faults.trial import Tally, is_taken_up, judged, statuses, taken_up
 from tests.processes import wait_until
 
-AT_ONCE = 4
 # Comes through every durable point: local calls within and at the end of a reply, others, and a model's failure.
 PLAN = "jot+put fail mail peek jot"
 # before and after each statement of the journal that a worker commits
@@ -110,10 +109,8 @@ def deployed(site: Site, rounds: int, dice: Random) -> Tally:
         [[goal.thread for goal in goals]],
     ).fetchone()
     assert row
-    tally = judged(site, "F10 SIGTERM", goals, rounds, remark=f"{row[0]} leases ran out")
-    wrong = [Violation("lost", "I18 a run was ended by the deploy", str(ended))] if set(ended) - {"succeeded"} else []
-    tally.found = [*tally.found, *wrong]
-    return tally
+    wrong = [Violation(LOST, "I18 a run was ended by the deploy", str(ended))] * bool(set(ended) - {"succeeded"})
+    return judged(site, "F10 SIGTERM", goals, rounds, remark=f"{row[0]} leases ran out", also=wrong)
 
 
 def stopped(site: Site, rounds: int, dice: Random) -> Tally:
@@ -130,9 +127,7 @@ def stopped(site: Site, rounds: int, dice: Random) -> Tally:
                     site.quiet(goals)
             else:
                 site.quiet(goals)
-    tally = judged(site, "F11 stop at any moment", goals, len(stops))
-    tally.found = [*tally.found, *_late_starts(site, stops)]
-    return tally
+    return judged(site, "F11 stop at any moment", goals, len(stops), also=_late_starts(site, stops))
 
 
 def _late_starts(site: Site, stops: dict[str, float]) -> list[Violation]:

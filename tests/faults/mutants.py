@@ -6,6 +6,8 @@ from importlib import import_module
 from agents.engine import leases
 from agents.engine.journal import LeaseLost, end, fragments, steps
 from agents.engine.leases import Held
+from agents.providers.compatible import CompatibleProvider
+from agents.providers.openai import OpenAIProvider
 
 claim = import_module("agents.engine.journal.claim")  # its package has a function of the same name
 
@@ -28,6 +30,16 @@ def no_fence() -> None:
         assert fragments.FENCE in sql or "run.lease_token = %(token)s" in sql
         loose = sql.replace(fragments.FENCE, "run.id = %(run)s").replace("AND run.lease_token = %(token)s", "")
         setattr(module, name, loose)
+
+
+@mutant
+def impatient() -> None:
+    """Nothing is taken out, but a model that hangs is given up in seconds instead of minutes."""
+    providers = (CompatibleProvider, "idle_seconds", 1.5), (OpenAIProvider, "silent_seconds", 1.5)
+    for provider, name, seconds in providers:
+        defaults = provider.__init__.__kwdefaults__
+        assert name in defaults
+        defaults[name] = seconds
 
 
 @mutant

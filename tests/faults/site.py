@@ -29,8 +29,11 @@ from tests.faults.sink import Sink
 from tests.llm_server import LLMServer
 from tests.processes import wait_until
 
-# Short, so that a repetition takes seconds; in the proportions of the real ones.
+# Short, so that a repetition takes seconds; in the proportions of the real ones, but that a model is waited for even
+# less, and that as many runs of a user are at work as the scenarios begin at once.
 LEASE, RENEW, SWEEP, BELL_GRACE = 2.0, 0.4, 0.3, 1.0
+HELD, FIRST_WAIT, SUMMARY, TICK = 0.1, 0.2, 3.0, 1.0
+AT_ONCE = 4
 OWNER = {"WAYMARK_OWNER_EMAIL": "owner@example.org", "WAYMARK_OWNER_PASSWORD": "a long enough pass phrase"}
 WITNESS = Path(__file__).with_name("witness.sql")
 
@@ -161,6 +164,12 @@ class Site:
             "WAYMARK_LEASE_SECONDS": str(LEASE),
             "WAYMARK_RENEW_SECONDS": str(RENEW),
             "WAYMARK_SWEEP_SECONDS": str(SWEEP),
+            "WAYMARK_TICK_SECONDS": str(TICK),
+            "WAYMARK_RETRY_HELD_SECONDS": str(HELD),
+            "WAYMARK_RETRY_FIRST_SECONDS": str(FIRST_WAIT),
+            "WAYMARK_SUMMARY_SECONDS": str(SUMMARY),
+            "WAYMARK_SUMMARY_TRIES": "100",
+            "WAYMARK_MAX_RUNNING_PER_USER": str(AT_ONCE),
             "WAYMARK_MAX_ITERATIONS": "200",
             "WAYMARK_MAX_SAME_TOOL": "200",
             "WAYMARK_DRAIN_SECONDS": "10",

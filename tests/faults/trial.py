@@ -7,7 +7,7 @@ from random import Random
 
 from tests.faults import oracle
 from tests.faults.door import Goal
-from tests.faults.oracle import HISTORY, LOST, REPEATED, STUCK, Violation
+from tests.faults.rules import HISTORY, LOST, REPEATED, STUCK, Violation
 from tests.faults.site import Site
 
 KINDS = (LOST, REPEATED, STUCK, HISTORY)
@@ -56,11 +56,12 @@ def judged(
     repetitions: int,
     recoveries: Collection[float] = (),
     remark: str = "",
+    also: Sequence[Violation] = (),
 ) -> Tally:
-    """All is quiet, or has had the time to be: ask the oracle."""
+    """All is quiet, or has had the time to be: ask the oracle. `also` is what the scenario has found by itself."""
     threads = [goal.thread for goal in goals]
     accepted = [client for thread, client in site.door.accepted if thread in threads]
-    found = oracle.violations(site.database, site.sink, threads, accepted)
+    found = [*also, *oracle.violations(site.database, site.sink, threads, accepted)]
     found += [Violation(HISTORY, words, "the model's server refused it") for words in site.model.violations]
     site.model.violations.clear()
     return Tally(fault, repetitions, found, oracle.unknown(site.database, threads), list(recoveries), remark)
@@ -86,3 +87,8 @@ def statuses(site: Site, goals: Collection[Goal]) -> dict[str, int]:
     """How many runs of these goals are in which state."""
     sql = "SELECT status, count(*) FROM memory_agentrun WHERE thread_id = ANY(%s) GROUP BY 1"
     return dict(site.database.execute(sql, [[goal.thread for goal in goals]]).fetchall())
+
+
+def endings(site: Site, goals: Collection[Goal]) -> str:
+    """How the runs of these goals ended, in words for the table."""
+    return ", ".join(f"{count} {status}" for status, count in statuses(site, goals).items())

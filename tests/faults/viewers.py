@@ -9,7 +9,7 @@ from random import Random
 from urllib.parse import urlsplit
 
 from tests.faults.door import Door, Goal
-from tests.faults.oracle import LOST, REPEATED, Violation
+from tests.faults.rules import LOST, REPEATED, Violation
 from tests.faults.site import Site
 from tests.faults.trial import Tally, judged
 
@@ -100,9 +100,8 @@ def connection_lost_and_resumed(site: Site, rounds: int, dice: Random) -> Tally:
             found += [Violation(REPEATED, "an event came twice", data) for data in _without(seen, wanted)]
             if not wanted or not breaks:
                 found.append(Violation(LOST, "no event came, or no connection was lost", goal.id))
-    tally = judged(site, "F16 viewers resume", goals, rounds * len(goals), remark=f"{breaks} lost connections")
-    tally.found = [*tally.found, *found]
-    return tally
+    remark = f"{breaks} lost connections"
+    return judged(site, "F16 viewers resume", goals, rounds * len(goals), remark=remark, also=found)
 
 
 def _without(some: list[Event], others: list[Event]) -> list[str]:
