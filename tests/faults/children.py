@@ -65,5 +65,6 @@ class Nursery:
 
     def close(self) -> None:
         assert self._process.stdin
-        self._process.stdin.close()
-        self._process.wait(30)
+        with self._process:
+            self._process.stdin.close()
+            self._process.wait(30)

@@ -1,4 +1,5 @@
-"""F7, CON-01: a message at each barrier of a run's end, on both sides of its final commit (D8) and within it."""
+"""F7, CON-01: a message at each barrier of a run's end, on both sides of its final commit (D8) and within it; and F3
+there."""
 
 import contextlib
 import signal
@@ -105,6 +106,25 @@ def before_an_end_that_nobody_hears_of(site: Site, goal: Goal) -> None:
 def before_a_failed_end(site: Site, goal: Goal) -> None:
     with _frozen(site, goal, "D8.before", "deny"):
         site.door.send(goal, "jot")
+
+
+def worker_frozen_before_its_last_write(site: Site, rounds: int, dice: Random, mutant: str = "") -> Tally:
+    """F3: SIGSTOP before the last write, another takes over, SIGCONT. The write is the very next thing that the first
+    one does, before any of its own checks: only the fence can refuse it."""
+    (goal,) = site.goals(1)
+    for _ in range(rounds):
+        marker, second = f"[{uuid.uuid4()}]", threading.Event()
+        site.mind.scripted[marker] = iter([Reply("The first."), Reply("The second one.", hold=second)])
+        with site.worker(point="D8.before:1:SIGSTOP", mutant=mutant) as zombie:
+            site.door.say(goal, marker, uuid.uuid4())
+            wait_until(zombie.is_frozen, 30)
+            with site.worker():
+                wait_until(lambda: len(site.mind.asked[marker]) == 2, LEASE + 30)  # noqa: B023
+                zombie.send(signal.SIGCONT)
+                wait_until(lambda: "lease lost" in site.log(zombie) or not site.live([goal]), 30)  # noqa: B023
+                second.set()
+                site.quiet([goal])
+    return judged(site, "F3 SIGSTOP before the last write", [goal], rounds)
 
 
 BARRIERS: list[Barrier] = [

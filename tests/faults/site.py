@@ -73,6 +73,7 @@ class Site:
         for server in (self.postgres, self.valkey):
             self.spawn(server)
             self.cleanup.callback(self._stop, server)
+        self.cleanup.callback(self._hang_up)
         self.postgres.ensure_database()
         self.sink = self.cleanup.enter_context(Sink())
         self.model = self.cleanup.enter_context(LLMServer())
@@ -97,9 +98,13 @@ class Site:
     def _stop(self, server: Server) -> None:
         stopped(self.processes[server.name], server)
 
-    def end(self, server: Server, number: int) -> None:
-        if server is self.postgres and self._database is not None:
+    def _hang_up(self) -> None:
+        if self._database is not None:
             self._database.close()
+
+    def end(self, server: Server, number: int) -> None:
+        if server is self.postgres:
+            self._hang_up()
         self.processes[server.name].send_signal(number)
         assert gone(self.processes[server.name], 30)
 
@@ -136,13 +141,16 @@ class Site:
             child.send(signal.SIGCONT)
             child.kill()
 
+    def log(self, child: Child) -> str:
+        return (self.folder / f"{child.name}.log").read_text()
+
     def command(self, *args: str) -> str:
         """The output of a manage.py command."""
         name = f"command-{len(self.children)}"
         child, _ = self._nursery(False, "").start("command", name, "", args)
         self.children.append(child)
         assert child.is_dead(120)
-        return (self.folder / f"{name}.log").read_text()
+        return self.log(child)
 
     def _nursery(self, fragile: bool, mutant: str) -> Nursery:
         if (fragile, mutant) not in self.nurseries:

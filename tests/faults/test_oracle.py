@@ -2,18 +2,18 @@
 
 from random import Random
 
-from tests.faults import kills, links, trial
+from tests.faults import ends, links, trial
 from tests.faults.conftest import SEED
 from tests.faults.site import Site
 
 
 def test_F18_without_the_fence_a_frozen_worker_is_seen_to_write(site: Site) -> None:
-    tally = kills.worker_frozen(site, 1, Random(SEED), mutant="no_fence")
+    tally = ends.worker_frozen_before_its_last_write(site, 1, Random(SEED), mutant="no_fence")
     assert any("does not hold it" in each.where for each in tally.found), tally.found
 
 
 def test_F18_the_fence_alone_keeps_a_frozen_worker_from_writing(site: Site) -> None:
-    tally = kills.worker_frozen(site, 1, Random(SEED), mutant="no_self_fence")
+    tally = ends.worker_frozen_before_its_last_write(site, 1, Random(SEED), mutant="no_self_fence")
     assert not any("does not hold it" in each.where for each in tally.found), tally.found
 
 
