@@ -1,0 +1,158 @@
+"""F1 at D4, F11: calls that need a person's word. People decide twice, differently and late, and everything dies."""
+
+import contextlib
+import time
+import uuid
+from collections.abc import Callable, Collection
+from functools import partial
+from random import Random
+
+from tests.faults.door import Door, Goal, Question
+from tests.faults.races import at_once
+from tests.faults.rules import REPEATED, Violation
+from tests.faults.site import AT_ONCE, Site
+from tests.faults.trial import Tally, endings, judged, taken_up
+from tests.processes import wait_until
+
+# Two replies with a call that waits; beside the first one is another that acts at once.
+PLAN = "wire+mail jot wire"
+# The request is written with the reply (D5), the run lets go (D4), the call is started when it is approved (start).
+POINTS = [f"{point}.{side}" for point in ("D5", "D4", "start") for side in ("before", "after")]
+CLIENTS = 4
+
+
+def worker_killed_at(point: str, site: Site, rounds: int, dice: Random) -> Tally:
+    """F1: kill -9 of the worker around what is asked, waited for, and started, while somebody approves."""
+    goals, recoveries = site.goals(AT_ONCE), list[float]()
+    for _ in range(rounds):
+        with site.worker(point=f"{point}:{dice.randint(1, AT_ONCE)}") as victim:
+            for goal in goals:
+                site.door.send(goal, PLAN)
+            wait_until(lambda: _approve_all(site.door) or victim.is_dead(), 60)  # noqa: B023
+            died = time.time()
+            with site.worker():
+                _approved_until_quiet(site, goals)
+            recoveries += taken_up(site, goals, died)
+    return judged(site, f"F1 kill -9 at {point}, approval", goals, rounds * AT_ONCE, recoveries)
+
+
+def web_killed_at(point: str, site: Site, rounds: int, dice: Random) -> Tally:
+    """F1: kill -9 of the web process around a decision (D4); the person decides the same again elsewhere."""
+    goals = site.goals(AT_ONCE)
+    with site.worker():
+        for _ in range(rounds):
+            web, port = site.start("web", point=f"{point}:{dice.randint(1, AT_ONCE)}")
+            doomed = site.second_door(port)
+            for goal in goals:
+                site.door.send(goal, PLAN)
+            wait_until(lambda: _approve_all(doomed) or web.is_dead(), 60)  # noqa: B023
+            _approved_until_quiet(site, goals)
+    return judged(site, f"F1 kill -9 at {point}", goals, rounds * AT_ONCE)
+
+
+def approved_at_once(site: Site, rounds: int, dice: Random) -> Tally:
+    """F11, CON-05 a: one call is approved by many at the same instant, through two web processes."""
+    goals, found, calls = site.goals(rounds), list[Violation](), list[str]()
+    web, port = site.start("web")
+    doors = [site.door, site.second_door(port)] * CLIENTS
+    with site.worker():
+        for goal in goals:
+            question = _asked(site, goal)
+            answers = at_once([partial(door.decide, question, "approve") for door in doors])
+            if set(answers) != {200}:
+                found.append(Violation(REPEATED, "CON-05 the same decision was refused", str(answers)))
+            calls.append(question.call)
+        site.quiet(goals)
+    web.kill()
+    executed = sum(site.sink.times("wire")[call] for call in calls)
+    if executed != len(calls):
+        found.append(Violation(REPEATED, "CON-05 executions of approved calls", f"{executed} of {len(calls)}"))
+    return judged(site, f"F11 approved {len(doors)} times at once", goals, rounds, also=found)
+
+
+def decided_at_once(site: Site, rounds: int, dice: Random) -> Tally:
+    """F11, CON-05 b: approve against reject, expiry and stop, each alone and all together, at about the same instant.
+    One decision counts, and whoever comes second is told."""
+    goals, found = site.goals(rounds), list[Violation]()
+    contests = ([_reject], [_expire], [_stop], [_reject, _expire, _stop])
+    web, port = site.start("web")
+    doors = [site.door, site.second_door(port)] * (CLIENTS // 2)
+    with site.worker(), site.worker():
+        for number, goal in enumerate(goals):
+            question, run = _asked(site, goal), _run_of(site, goal)
+            approvals = [partial(_after, dice.uniform(0, 0.02), partial(d.decide, question, "approve")) for d in doors]
+            against = contests[number % len(contests)]
+            others = [partial(_after, dice.uniform(0, 0.02), partial(each, site, question, run)) for each in against]
+            answers = at_once([*approvals, *others])
+            won = {"approved"} if 200 in answers[: len(approvals)] else set()
+            won |= {"rejected"} if _reject in against and answers[len(approvals)] == 200 else set()
+            found += _contradictions(site, question, won)
+        site.quiet(goals)
+    web.kill()
+    return judged(
+        site, "F11 approve, reject, expire, stop", goals, rounds, remark=endings(site, goals), also=found
+    )
+
+
+def _approve_all(door: Door) -> bool:
+    """Approve whatever waits, as far as somebody answers. False."""
+    with contextlib.suppress(OSError):
+        for question in door.questions():
+            door.decide(question, "approve")
+    return False
+
+
+def _approved_until_quiet(site: Site, goals: Collection[Goal]) -> None:
+    until = time.monotonic() + 60
+    while site.live(goals) and time.monotonic() < until:
+        _approve_all(site.door)
+
+
+def _asked(site: Site, goal: Goal) -> Question:
+    """Let a run come to a call that waits."""
+    before = {question.call for question in site.door.questions()}
+    site.door.send(goal, "wire jot")
+    found: list[Question] = []
+
+    def is_there() -> bool:
+        found[:] = [question for question in site.door.questions() if question.call not in before]
+        return bool(found)
+
+    wait_until(is_there, 30)
+    return found[0]
+
+
+def _run_of(site: Site, goal: Goal) -> str:
+    row = site.database.execute("SELECT live_run FROM memory_thread WHERE id = %s", [goal.thread]).fetchone()
+    assert row
+    return str(row[0])
+
+
+def _after[T](seconds: float, call: Callable[[], T]) -> T:
+    time.sleep(seconds)
+    return call()
+
+
+def _reject(site: Site, question: Question, run: str) -> int:
+    return site.door.decide(question, "reject")
+
+
+def _expire(site: Site, question: Question, run: str) -> int:
+    """Its time is over now, for the workers' sweep to find."""
+    sql = "UPDATE tools_approval SET expires_at = clock_timestamp() WHERE action_id = %s AND state = 'requested'"
+    site.database.execute(sql, [question.call])
+    return 0
+
+
+def _stop(site: Site, question: Question, run: str) -> int:
+    site.door.stop(run)
+    return 0
+
+
+def _contradictions(site: Site, question: Question, won: set[str]) -> list[Violation]:
+    """What people were told against what is on record."""
+    sql = "SELECT state FROM tools_approval WHERE action_id = %s"
+    row = site.database.execute(sql, [uuid.UUID(question.call)]).fetchone()
+    state = row[0] if row else "gone"
+    wrong = len(won) > 1 or (won and won != {state}) or (not won and state in ("approved", "rejected"))
+    return [Violation(REPEATED, f"CON-05 told {sorted(won)}, recorded {state}", question.call)] * bool(wrong)
