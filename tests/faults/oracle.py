@@ -88,10 +88,10 @@ def _outside(database: psycopg.Connection[Any], sink: Sink, wanted: dict[str, An
 
 
 def _grammar(database: psycopg.Connection[Any], wanted: dict[str, Any]) -> list[Violation]:
-    """The history as the model would be sent it, before a strict vendor."""
+    """The live session as the model would be sent it, before a strict vendor."""
     sql = """
-        SELECT thread_id, role, blocks FROM memory_historyentry WHERE thread_id = ANY(%(threads)s)
-        ORDER BY thread_id, seq"""
+        SELECT h.thread_id, h.role, h.blocks FROM memory_historyentry h JOIN memory_thread t ON t.id = h.thread_id
+        WHERE t.id = ANY(%(threads)s) AND h.seq >= t.from_seq ORDER BY h.thread_id, h.seq"""
     found = []
     for thread, rows in itertools.groupby(database.execute(sql, wanted).fetchall(), key=lambda row: row[0]):
         messages = repaired([Message(role=role, blocks=BLOCKS.validate_python(blocks)) for _, role, blocks in rows])

@@ -27,7 +27,7 @@ calls AS (
   SELECT h.thread_id, h.run_id, h.seq, b->>'id' AS id FROM memory_historyentry h, jsonb_array_elements(h.blocks) b
   WHERE h.thread_id = ANY(%(threads)s) AND b->>'type' = 'tool_use'),
 results AS (
-  SELECT h.thread_id, h.seq, b->>'id' AS id FROM memory_historyentry h, jsonb_array_elements(h.blocks) b
+  SELECT h.thread_id, h.run_id, h.seq, b->>'id' AS id FROM memory_historyentry h, jsonb_array_elements(h.blocks) b
   WHERE h.thread_id = ANY(%(threads)s) AND b->>'type' = 'tool_result')
 """
 RULES = [
@@ -67,16 +67,16 @@ RULES = [
         GROUP BY m.run_id HAVING count(*) > 1"""),
     Rule(HISTORY, "I9 a result without a call before it", f"""
         WITH {CALLS} SELECT r.thread_id, r.id FROM results r WHERE NOT EXISTS (
-          SELECT FROM calls c WHERE c.thread_id = r.thread_id AND c.id = r.id AND c.seq < r.seq)"""),
+          SELECT FROM calls c WHERE c.run_id = r.run_id AND c.id = r.id AND c.seq < r.seq)"""),
     Rule(HISTORY, "I9 a call with two results", f"""
-        WITH {CALLS} SELECT thread_id, id FROM results GROUP BY 1, 2 HAVING count(*) > 1"""),
+        WITH {CALLS} SELECT run_id, id FROM results GROUP BY 1, 2 HAVING count(*) > 1"""),
     Rule(HISTORY, "I9 a call without a record", f"""
         WITH {CALLS} SELECT c.thread_id, c.id FROM calls c WHERE NOT EXISTS (
           SELECT FROM agent_actions a WHERE a.run_id = c.run_id AND a.call_id = c.id)"""),
     Rule(HISTORY, "I9 a call whose outcome is known has no result", f"""
         WITH {CALLS} SELECT a.thread_id, a.id FROM agent_actions a WHERE a.thread_id = ANY(%(threads)s)
         AND a.status IN ('done', 'error', 'denied') AND NOT EXISTS (
-          SELECT FROM results r WHERE r.thread_id = a.thread_id AND r.id = a.call_id)"""),
+          SELECT FROM results r WHERE r.run_id = a.run_id AND r.id = a.call_id)"""),
     Rule(HISTORY, "two messages at one position", """
         SELECT thread_id, position FROM memory_threadmessage WHERE thread_id = ANY(%(threads)s)
         GROUP BY 1, 2 HAVING count(*) > 1"""),
