@@ -85,7 +85,8 @@ class Leases:
             yield held
         finally:
             with self.lock:
-                self.held.pop(lease.run_id, None)
+                if self.held.get(lease.run_id) is held:  # this worker may have lost the run and taken it up again
+                    del self.held[lease.run_id]
 
     def stop(self, run_id: UUID) -> None:
         """Cancel a run if it is held here."""

@@ -121,7 +121,7 @@ def worker_frozen_before_its_last_write(site: Site, rounds: int, dice: Random, m
             with site.worker():
                 wait_until(lambda: len(site.mind.asked[marker]) == 2, LEASE + 30)  # noqa: B023
                 zombie.send(signal.SIGCONT)
-                wait_until(lambda: "lease lost" in site.log(zombie) or not site.live([goal]), 30)  # noqa: B023
+                wait_until(lambda: "lease lost" in site.log(zombie) or not site.live([goal]), 30)
                 second.set()
                 site.quiet([goal])
     return judged(site, "F3 SIGSTOP before the last write", [goal], rounds)
@@ -168,7 +168,11 @@ def _held(site: Site, lock: int) -> Iterator[Callable[[], None]]:
     """While certain commits wait; what is yielded lets them go on."""
     with psycopg.connect(site.postgres.url, autocommit=True) as holder:
         holder.execute("SELECT pg_advisory_lock(7301, %s)", [lock])
-        yield lambda: holder.execute("SELECT pg_advisory_unlock_all()") and None
+
+        def commit() -> None:
+            holder.execute("SELECT pg_advisory_unlock_all()")
+
+        yield commit
 
 
 def _waits(site: Site, kind: str) -> bool:
@@ -178,9 +182,10 @@ def _waits(site: Site, kind: str) -> bool:
 
 
 def _unanswered(site: Site, goal: Goal, wanted: int) -> list[Violation]:
-    """Each message stands in the history before an answer of the model, and none was asked of it twice."""
+    """All messages stand in the history, each before something that the model has answered."""
     sql = """
-        SELECT count(*) FROM memory_historyentry h WHERE h.thread_id = %s AND h.role = 'user' AND EXISTS (
-          SELECT FROM memory_historyentry a WHERE a.thread_id = h.thread_id AND a.role = 'assistant' AND a.seq > h.seq)"""
+        SELECT count(*) FROM memory_historyentry said WHERE said.thread_id = %s AND said.role = 'user' AND EXISTS (
+          SELECT FROM memory_historyentry a
+          WHERE a.thread_id = said.thread_id AND a.role = 'assistant' AND a.seq > said.seq)"""
     row = site.database.execute(sql, [goal.thread]).fetchone()
     return [Violation(LOST, "CON-01 messages with an answer", f"{row} of {wanted}")] * (row != (wanted,))

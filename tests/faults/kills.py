@@ -10,11 +10,14 @@ from random import Random
 from tests.faults.door import Goal
 from tests.faults.rules import LOST, REPEATED, Violation
 from tests.faults.site import AT_ONCE, LEASE, Site
-from tests.faults.trial import Tally, is_taken_up, judged, statuses, taken_up
+from tests.faults.trial import Tally, endings, is_taken_up, judged, statuses, taken_up
 from tests.processes import wait_until
 
 # Comes through every durable point: local calls within and at the end of a reply, others, and a model's failure.
 PLAN = "jot+put fail mail peek jot"
+# Fails until the run lets go of its lease to wait.
+WAITING_PLAN = "jot fail fail fail mail jot"
+WAITING_POINTS = ["wait.before", "wait.after"]
 # before and after each statement of the journal that a worker commits
 POINTS = [f"{point}.{side}" for point in ("D1", "D2", "D5", "D6", "D7", "D8") for side in ("before", "after")]
 EFFECTS = ["put", "mail"]
@@ -26,7 +29,7 @@ def worker_killed_at(point: str, site: Site, rounds: int, dice: Random) -> Tally
     for _ in range(rounds):
         with site.worker(point=f"{point}:{dice.randint(1, AT_ONCE)}") as victim:
             for goal in goals:
-                site.door.send(goal, PLAN)
+                site.door.send(goal, WAITING_PLAN if point in WAITING_POINTS else PLAN)
             assert victim.is_dead(30), f"no run came to {point}"
             recoveries += _taken_up_by_another(site, goals)
     return judged(site, f"F1 kill -9 at {point}", goals, rounds * AT_ONCE, recoveries)
@@ -128,6 +131,22 @@ def stopped(site: Site, rounds: int, dice: Random) -> Tally:
             else:
                 site.quiet(goals)
     return judged(site, "F11 stop at any moment", goals, len(stops), also=_late_starts(site, stops))
+
+
+def stopped_at(site: Site, rounds: int, dice: Random) -> Tally:
+    """F11: stop at each point, one after the other, while the worker stands still there."""
+    goals, stops = site.goals(2), dict[str, float]()
+    for number in range(rounds):
+        point = (*POINTS, *WAITING_POINTS)[number % len((*POINTS, *WAITING_POINTS))]
+        with site.worker(point=f"{point}:{dice.randint(1, 2)}:SIGSTOP") as worker:
+            plan = WAITING_PLAN if point in WAITING_POINTS else PLAN
+            runs = [site.door.send(goal, plan).run for goal in goals]
+            wait_until(worker.is_frozen, 30)
+            stops |= {run: site.door.stop(run) for run in runs}
+            worker.send(signal.SIGCONT)
+            site.quiet(goals)
+    remark = endings(site, goals)
+    return judged(site, "F11 stop at each point", goals, len(stops), remark=remark, also=_late_starts(site, stops))
 
 
 def _late_starts(site: Site, stops: dict[str, float]) -> list[Violation]:

@@ -35,11 +35,11 @@ def no_fence() -> None:
 @mutant
 def impatient() -> None:
     """Nothing is taken out, but a model that hangs is given up in seconds instead of minutes."""
-    providers = (CompatibleProvider, "idle_seconds", 1.5), (OpenAIProvider, "silent_seconds", 1.5)
-    for provider, name, seconds in providers:
+    for provider, name in ((CompatibleProvider, "idle_seconds"), (OpenAIProvider, "silent_seconds")):
         defaults = provider.__init__.__kwdefaults__
+        assert defaults
         assert name in defaults
-        defaults[name] = seconds
+        defaults[name] = 1.5
 
 
 @mutant

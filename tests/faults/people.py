@@ -28,7 +28,7 @@ def worker_killed_at(point: str, site: Site, rounds: int, dice: Random) -> Tally
         with site.worker(point=f"{point}:{dice.randint(1, AT_ONCE)}") as victim:
             for goal in goals:
                 site.door.send(goal, PLAN)
-            wait_until(lambda: _approve_all(site.door) or victim.is_dead(), 60)  # noqa: B023
+            wait_until(lambda: _approve_all(site.door) or victim.is_dead(), 60)
             died = time.time()
             with site.worker():
                 _approved_until_quiet(site, goals)
@@ -89,9 +89,7 @@ def decided_at_once(site: Site, rounds: int, dice: Random) -> Tally:
             found += _contradictions(site, question, won)
         site.quiet(goals)
     web.kill()
-    return judged(
-        site, "F11 approve, reject, expire, stop", goals, rounds, remark=endings(site, goals), also=found
-    )
+    return judged(site, "F11 approve, reject, expire, stop", goals, rounds, remark=endings(site, goals), also=found)
 
 
 def _approve_all(door: Door) -> bool:

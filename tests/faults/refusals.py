@@ -19,7 +19,9 @@ WORDS = D({"role": "assistant", "content": "Well, "})
 
 
 def _refusal(code: int, **headers: str) -> Status:
-    return Status(code, {name.replace("_", "-"): value for name, value in headers.items()}, {"error": {"message": "no"}})
+    return Status(
+        code, {name.replace("_", "-"): value for name, value in headers.items()}, {"error": {"message": "no"}}
+    )
 
 
 class Trouble(NamedTuple):

@@ -13,7 +13,6 @@ from typing import Self
 
 import orjson
 
-
 FOR_EVER = 900.0
 
 

@@ -1,5 +1,5 @@
-"""A tool of each effect class, those that hang, and one that needs approval. All but `jot` act on the sink, which counts
-them outside the database."""
+"""A tool of each effect class, those that hang, and one that needs approval. All but `jot` act on the sink, which
+counts them outside the database."""
 
 import os
 import urllib.request
