@@ -135,7 +135,8 @@ def _tried(site: Site, entry: Entry, rounds: int, seed: int) -> Tally:
     began = time.monotonic()
     tally = entry.scenario(site, rounds, Random(seed))
     site.heal()
-    print(f"{tally.fault}: {len(tally.found)} violations, {time.monotonic() - began:.0f} s", flush=True)
+    tally.took = time.monotonic() - began
+    print(f"{tally.fault}: {len(tally.found)} violations, {tally.took:.0f} s", flush=True)
     for violation in tally.found:
         print("   ", *violation, flush=True)
     return tally

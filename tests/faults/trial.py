@@ -20,6 +20,7 @@ class Tally:
     unknown: tool calls whose outcome nobody knows, which is allowed.
     recoveries: seconds from the fault until a worker took the run (up again).
     remark: a figure of this fault alone.
+    took: seconds for all of it.
     """
 
     fault: str
@@ -28,13 +29,14 @@ class Tally:
     unknown: int = 0
     recoveries: list[float] = field(default_factory=list)
     remark: str = ""
+    took: float = 0
 
-    HEAD = ("fault", "runs", *KINDS, "unknown", "recovery p50", "p95", "")
+    HEAD = ("fault", "runs", *KINDS, "unknown", "recovery p50", "p95", "took", "")
 
     def row(self) -> tuple[str, ...]:
         counts = oracle.counted(self.found)
         figures = [self.repetitions, *(counts[kind] for kind in KINDS), self.unknown]
-        return (self.fault, *map(str, figures), *self._seconds(), self.remark)
+        return (self.fault, *map(str, figures), *self._seconds(), f"{self.took:.0f} s", self.remark)
 
     def _seconds(self) -> tuple[str, str]:
         if not self.recoveries:
