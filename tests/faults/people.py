@@ -10,7 +10,7 @@ from random import Random
 from tests.faults.door import Door, Goal, Question
 from tests.faults.races import at_once
 from tests.faults.rules import REPEATED, Violation
-from tests.faults.site import AT_ONCE, Site
+from tests.faults.site import Site
 from tests.faults.trial import Tally, endings, judged, taken_up
 from tests.processes import wait_until
 
@@ -18,14 +18,14 @@ from tests.processes import wait_until
 PLAN = "wire+mail jot wire"
 # The request is committed with the reply, the run lets go (D4), and the call is started when it is approved.
 POINTS = ["D5.after", "D4.before", "D4.after", "start.before", "start.after"]
-CLIENTS = 4
+CLIENTS, TALKS = 4, 2
 
 
 def worker_killed_at(point: str, site: Site, rounds: int, dice: Random) -> Tally:
     """F1: kill -9 of the worker around what is asked, waited for, and started, while somebody approves."""
-    goals, recoveries = site.goals(AT_ONCE), list[float]()
+    goals, recoveries = site.goals(TALKS), list[float]()
     for _ in range(rounds):
-        with site.worker(point=f"{point}:{dice.randint(1, AT_ONCE)}") as victim:
+        with site.worker(point=f"{point}:{dice.randint(1, TALKS)}") as victim:
             for goal in goals:
                 site.door.send(goal, PLAN)
             wait_until(lambda: _approve_all(site.door) or victim.is_dead(), 60)
@@ -33,21 +33,21 @@ def worker_killed_at(point: str, site: Site, rounds: int, dice: Random) -> Tally
             with site.worker():
                 _approved_until_quiet(site, goals)
             recoveries += taken_up(site, goals, died)
-    return judged(site, f"F1 kill -9 at {point}, approval", goals, rounds * AT_ONCE, recoveries)
+    return judged(site, f"F1 kill -9 at {point}, approval", goals, rounds * TALKS, recoveries)
 
 
 def web_killed_at(point: str, site: Site, rounds: int, dice: Random) -> Tally:
     """F1: kill -9 of the web process around a decision (D4); the person decides the same again elsewhere."""
-    goals = site.goals(AT_ONCE)
+    goals = site.goals(TALKS)
     with site.worker():
         for _ in range(rounds):
-            web, port = site.start("web", point=f"{point}:{dice.randint(1, AT_ONCE)}")
+            web, port = site.start("web", point=f"{point}:{dice.randint(1, TALKS)}")
             doomed = site.second_door(port)
             for goal in goals:
                 site.door.send(goal, PLAN)
             wait_until(lambda: _approve_all(doomed) or web.is_dead(), 60)  # noqa: B023
             _approved_until_quiet(site, goals)
-    return judged(site, f"F1 kill -9 at {point}", goals, rounds * AT_ONCE)
+    return judged(site, f"F1 kill -9 at {point}", goals, rounds * TALKS)
 
 
 def approved_at_once(site: Site, rounds: int, dice: Random) -> Tally:
@@ -93,10 +93,11 @@ def decided_at_once(site: Site, rounds: int, dice: Random) -> Tally:
 
 
 def _approve_all(door: Door) -> bool:
-    """Approve whatever waits, as far as somebody answers. False."""
+    """Approve whatever waits, as far as somebody answers, and take a breath. False."""
     with contextlib.suppress(OSError):
         for question in door.questions():
             door.decide(question, "approve")
+    time.sleep(0.1)
     return False
 
 
