@@ -84,6 +84,7 @@ def _races() -> Iterator[Entry]:
     yield Entry("F7", races.message_around_the_end, 40, 200)
     for barrier in ends.BARRIERS:
         yield Entry("F7", partial(ends.message_at, barrier), 1, 10)
+    yield Entry("F7", people.message_as_a_run_waits, 3, 30)
     yield Entry("F7", races.message_at_every_point, 1, 15)
     yield Entry("F7", races.two_messages_at_once, 6, 100)
     yield Entry("F7", races.bell_before_the_row, 2, 20)

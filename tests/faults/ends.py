@@ -21,8 +21,8 @@ from tests.faults.trial import Tally, is_taken_up, judged
 from tests.llm_script import Reply
 from tests.processes import wait_until
 
-# The locks at which the witness lets a run's final commit, and a message's, wait.
-FINAL, ACCEPT = 1, 2
+# The locks at which the witness lets a commit wait: one by which a run ends or lets go, and a message's.
+END, ACCEPT = 1, 2
 
 type Barrier = Callable[[Site, Goal], None]
 
@@ -39,22 +39,22 @@ def message_at(barrier: Barrier, site: Site, rounds: int, dice: Random) -> Tally
 
 
 def before_the_last_commit(site: Site, goal: Goal) -> None:
-    with _frozen(site, goal, "D8.before"):
+    with frozen(site, goal, "D8.before"):
         site.door.send(goal, "jot")
 
 
 def after_the_last_commit(site: Site, goal: Goal) -> None:
-    with _frozen(site, goal, "D8.after"):
+    with frozen(site, goal, "D8.after"):
         site.door.send(goal, "jot")
 
 
 def within_the_last_commit(site: Site, goal: Goal) -> None:
     """The run's end is written and holds its locks; the message comes to them, and then it is committed."""
-    with _held(site, FINAL) as commit, site.worker(), ThreadPoolExecutor(1) as people:
+    with held(site, END) as commit, site.worker(), ThreadPoolExecutor(1) as people:
         site.door.send(goal, "jot")
-        wait_until(partial(_waits, site, "advisory"), 30)
+        wait_until(partial(waits, site, "advisory"), 30)
         message = people.submit(site.door.send, goal, "jot")
-        wait_until(partial(_waits, site, "transactionid"), 30)
+        wait_until(partial(waits, site, "transactionid"), 30)
         commit()
         message.result()
         site.quiet([goal])
@@ -63,11 +63,11 @@ def within_the_last_commit(site: Site, goal: Goal) -> None:
 def committed_while_the_end_waits(site: Site, goal: Goal) -> None:
     """The message is written and holds the thread; the run's end comes to it, and then the message is committed."""
     with site.worker(), ThreadPoolExecutor(1) as people, _thinking(site, goal) as go_on:
-        with _held(site, ACCEPT) as commit:
+        with held(site, ACCEPT) as commit:
             message: Future[Sent] = people.submit(site.door.send, goal, "jot")
-            wait_until(partial(_waits, site, "advisory"), 30)
+            wait_until(partial(waits, site, "advisory"), 30)
             go_on()
-            wait_until(partial(_waits, site, "transactionid"), 30)
+            wait_until(partial(waits, site, "transactionid"), 30)
             commit()
             message.result()
         site.quiet([goal])
@@ -75,18 +75,18 @@ def committed_while_the_end_waits(site: Site, goal: Goal) -> None:
 
 def at_the_end_of_a_lost_lease(site: Site, goal: Goal) -> None:
     """Its worker stands still before the last commit until another one has taken the run over."""
-    with _frozen(site, goal, "D8.before") as zombie:
+    with frozen(site, goal, "D8.before") as zombie:
         site.door.send(goal, "jot")
-        frozen = time.time()
+        since = time.time()
         with site.worker():
-            wait_until(partial(is_taken_up, site, [goal], frozen), LEASE + 30)
+            wait_until(partial(is_taken_up, site, [goal], since), LEASE + 30)
             zombie.send(signal.SIGCONT)
             site.quiet([goal])
             time.sleep(0.5)  # the time to do harm
 
 
 def before_an_end_that_never_comes(site: Site, goal: Goal) -> None:
-    with _frozen(site, goal, "D8.before") as doomed:
+    with frozen(site, goal, "D8.before") as doomed:
         site.door.send(goal, "jot")
         doomed.kill()
         with site.worker():
@@ -104,7 +104,7 @@ def before_an_end_that_nobody_hears_of(site: Site, goal: Goal) -> None:
 
 
 def before_a_failed_end(site: Site, goal: Goal) -> None:
-    with _frozen(site, goal, "D8.before", "deny"):
+    with frozen(site, goal, "D8.before", "deny"):
         site.door.send(goal, "jot")
 
 
@@ -140,7 +140,7 @@ BARRIERS: list[Barrier] = [
 
 
 @contextlib.contextmanager
-def _frozen(site: Site, goal: Goal, point: str, plan: str = "jot") -> Iterator[Child]:
+def frozen(site: Site, goal: Goal, point: str, plan: str = "jot") -> Iterator[Child]:
     """While the worker of a message stands still at a point; then it goes on, if it lives."""
     with site.worker(point=f"{point}:1:SIGSTOP") as worker:
         site.door.send(goal, plan)
@@ -164,7 +164,7 @@ def _thinking(site: Site, goal: Goal) -> Iterator[Callable[[], None]]:
 
 
 @contextlib.contextmanager
-def _held(site: Site, lock: int) -> Iterator[Callable[[], None]]:
+def held(site: Site, lock: int) -> Iterator[Callable[[], None]]:
     """While certain commits wait; what is yielded lets them go on."""
     with psycopg.connect(site.postgres.url, autocommit=True) as holder:
         holder.execute("SELECT pg_advisory_lock(7301, %s)", [lock])
@@ -175,7 +175,7 @@ def _held(site: Site, lock: int) -> Iterator[Callable[[], None]]:
         yield commit
 
 
-def _waits(site: Site, kind: str) -> bool:
+def waits(site: Site, kind: str) -> bool:
     """Whether somebody waits for a lock of this kind."""
     row = site.database.execute("SELECT count(*) FROM pg_locks WHERE locktype = %s AND NOT granted", [kind]).fetchone()
     return bool(row and row[0])

@@ -4,12 +4,14 @@ import contextlib
 import time
 import uuid
 from collections.abc import Callable, Collection
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from random import Random
 
 from tests.faults.door import Door, Goal, Question
+from tests.faults.ends import END, frozen, held, waits
 from tests.faults.races import at_once
-from tests.faults.rules import REPEATED, Violation
+from tests.faults.rules import LOST, REPEATED, Violation
 from tests.faults.site import Site
 from tests.faults.trial import Tally, endings, judged, taken_up
 from tests.processes import wait_until
@@ -90,6 +92,43 @@ def decided_at_once(site: Site, rounds: int, dice: Random) -> Tally:
         site.quiet(goals)
     web.kill()
     return judged(site, "F11 approve, reject, expire, stop", goals, rounds, remark=endings(site, goals), also=found)
+
+
+def message_as_a_run_waits(site: Site, rounds: int, dice: Random) -> Tally:
+    """F7 at D4: a message within the commit by which a run lets go to wait, before and after it. It wakes the run,
+    which is answered without the call; what was proposed is then rejected."""
+    (goal,), found = site.goals(1), list[Violation]()
+    for number in range(rounds):
+        come = (_message_within, _message_before, _message_after)[number % 3]
+        come(site, goal)
+        if site.live([goal]):
+            found.append(Violation(LOST, "I1 a message did not wake the run that waits", come.__name__))
+        with site.worker():
+            for question in site.door.questions():
+                site.door.decide(question, "reject")
+            site.quiet([goal])
+    return judged(site, "F7 a message as a run waits", [goal], rounds, also=found)
+
+
+def _message_within(site: Site, goal: Goal) -> None:
+    with held(site, END) as commit, site.worker(), ThreadPoolExecutor(1) as others:
+        site.door.send(goal, "wire jot")
+        wait_until(partial(waits, site, "advisory"), 30)
+        message = others.submit(site.door.send, goal, "jot")
+        wait_until(partial(waits, site, "transactionid"), 30)
+        commit()
+        message.result()
+        site.quiet([goal])
+
+
+def _message_before(site: Site, goal: Goal) -> None:
+    with frozen(site, goal, "D4.before", "wire jot"):
+        site.door.send(goal, "jot")
+
+
+def _message_after(site: Site, goal: Goal) -> None:
+    with frozen(site, goal, "D4.after", "wire jot"):
+        site.door.send(goal, "jot")
 
 
 def _approve_all(door: Door) -> bool:

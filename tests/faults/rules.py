@@ -49,7 +49,8 @@ RULES = [
         SELECT t.id FROM memory_thread t WHERE t.id = ANY(%(threads)s) AND pending <> (
           SELECT count(*) FROM memory_threadmessage m WHERE m.thread_id = t.id AND NOT m.processed)"""),
     Rule(LOST, "I1 a message is not exactly once in the history", """
-        SELECT m.id FROM memory_threadmessage m WHERE m.thread_id = ANY(%(threads)s) AND m.source = 'user' AND 1 <> (
+        SELECT m.thread_id, m.content FROM memory_threadmessage m
+        WHERE m.thread_id = ANY(%(threads)s) AND m.source = 'user' GROUP BY 1, 2 HAVING count(*) <> (
           SELECT count(*) FROM memory_historyentry h, jsonb_array_elements(h.blocks) b
           WHERE h.thread_id = m.thread_id AND h.role = 'user' AND b->>'text' = m.content)"""),
     Rule(LOST, "I1 a message was taken up by no run that ended", f"""

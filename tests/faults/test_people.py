@@ -24,3 +24,7 @@ def test_F11_CON_05_a_one_call_approved_by_many_is_carried_out_once(run: Run) ->
 
 def test_F11_CON_05_b_of_several_decisions_at_once_one_counts(run: Run) -> None:
     run(people.decided_at_once, 4)
+
+
+def test_F7_CON_05_c_a_message_as_a_run_begins_to_wait_wakes_it(run: Run) -> None:
+    run(people.message_as_a_run_waits, 3)
