@@ -38,11 +38,18 @@ def execute(sql: str, parameters: Mapping[str, object]) -> list[Row]:
     """Run one statement in its own transaction and return its rows.
 
     Raises:
-        psycopg.Error: the statement failed or its outcome is unknown.
+        psycopg.Error: the statement failed or its outcome is unknown. When its connection is lost the others mostly
+            are as well: the next statement gets a new one.
     """
-    with _open_pool().connection() as connection:
-        cursor = connection.execute(sql.encode(), parameters)
-        return cursor.fetchall() if cursor.description else []
+    hot = _open_pool()
+    with hot.connection() as connection:
+        try:
+            cursor = connection.execute(sql.encode(), parameters)
+            return cursor.fetchall() if cursor.description else []
+        except psycopg.OperationalError:
+            if connection.broken:
+                hot.drain()
+            raise
 
 
 def execute_on(connection: Connection[Any], sql: str, parameters: Mapping[str, object]) -> list[Row]:

@@ -85,7 +85,7 @@ class Leases:
             yield held
         finally:
             with self.lock:
-                if self.held.get(lease.run_id) is held:  # this worker may have lost the run and taken it up again
+                if self.held.get(lease.run_id) is held:  # it may have been lost, and claimed here again
                     del self.held[lease.run_id]
 
     def stop(self, run_id: UUID) -> None:

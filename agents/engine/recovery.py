@@ -134,6 +134,7 @@ def _taken_up(steps: Steps, row: Row, use: ToolUse, place: int, *, detached: boo
     elif call.result is None and call.started and row.effect in UNCERTAIN:
         call.result = _looked_up(steps, row, attempt)
         steps.unknown |= {call.digest} if call.result and call.result.status is ActionStatus.UNKNOWN else set()
+    steps.permit(call)
     return call
 
 

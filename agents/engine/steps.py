@@ -179,6 +179,12 @@ class Steps:
         if why := lease.guard.admit(lease.step, attempt.position, attempt.call, tool):
             call.result = attempt.fails(why)
 
+    def permit(self, call: Call) -> None:
+        """Answer a call that the policy forbids, whenever it is about to run: also after a crash or an approval."""
+        attempt = call.attempt
+        if call.result is None and attempt.tool is not None and attempt.risk is Risk.FORBIDDEN:
+            call.result = attempt.denied("This tool is forbidden here; nothing was done.")
+
     def noted(self, call: Call, result: Result) -> Result:
         """Let the guard see what a call came to; it may add a warning to what the model reads."""
         if call.detached:
@@ -190,12 +196,12 @@ class Steps:
     def _call(self, attempt: Attempt, place: int) -> Call:
         call = Call(attempt, new_id(), place)
         self.watch(call)
-        if attempt.tool is None or attempt.problem or call.result:
-            return call
-        if attempt.risk is Risk.FORBIDDEN:
-            call.result = attempt.denied("This tool is forbidden here; nothing was done.")
-        elif cause := approvals.cause(attempt.tool, repeats_unknown=bool(self.unknown) and call.digest in self.unknown):
-            call.gate, call.started = Gate(cause), False
+        self.permit(call)
+        if attempt.tool is not None and not attempt.problem and call.result is None:
+            repeats_unknown = bool(self.unknown) and call.digest in self.unknown
+            cause = approvals.cause(attempt.tool, repeats_unknown=repeats_unknown)
+            call.gate = Gate(cause) if cause else None
+        call.started = call.result is None and call.gate is None
         return call
 
     def _answer_all(self) -> None:

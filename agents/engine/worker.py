@@ -145,7 +145,10 @@ class ThreadWorker(BaseWorker):
     def _watch(self) -> None:
         """Look at this process's own clock, whatever the renewal waits for."""
         while not self.stopped.wait(min(1.0, settings.WAYMARK_LEASE_SECONDS / 20)):
-            leases.fence_off()
+            try:
+                leases.fence_off()
+            except Exception:
+                log.exception("self-fence failed")
 
     def _keep_house(self) -> None:
         """Say that this worker lives, and sweep."""

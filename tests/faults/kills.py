@@ -68,12 +68,12 @@ def web_killed_at(point: str, site: Site, rounds: int, dice: Random) -> Tally:
     return judged(site, f"F1 kill -9 at {point}", goals, sent)
 
 
-def worker_frozen(site: Site, rounds: int, dice: Random, mutant: str = "") -> Tally:
+def worker_frozen(site: Site, rounds: int, dice: Random) -> Tally:
     """F3: SIGSTOP past the lease, another takes over, SIGCONT: the first must not write any more. Every other time it
     is frozen in an effect, and so wakes up behind all its own checks."""
     goals, recoveries = site.goals(AT_ONCE), list[float]()
     for number in range(rounds):
-        with site.worker(mutant=mutant) as zombie:
+        with site.worker() as zombie:
             seen = len(site.sink.happened)
             for goal in goals:
                 site.door.send(goal, "put~0.4 jot mail~0.4 peek~0.4 jot")
@@ -83,7 +83,7 @@ def worker_frozen(site: Site, rounds: int, dice: Random, mutant: str = "") -> Ta
                 wait_until(partial(site.sink.has_more_than, seen), 30)
             zombie.send(signal.SIGSTOP)
             frozen = time.time()
-            with site.worker(mutant=mutant):
+            with site.worker():
                 wait_until(partial(is_taken_up, site, goals, frozen), LEASE + 20)
                 zombie.send(signal.SIGCONT)
                 site.quiet(goals)

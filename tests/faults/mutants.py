@@ -21,9 +21,11 @@ def mutant(function: Callable[[], None]) -> Callable[[], None]:
 
 @mutant
 def no_fence() -> None:
-    """Every write of a run is accepted, whoever holds its lease. The self-fence, which stands before and mostly comes
-    first, is out of the way: the fence is for the moment between its last look at the clock and the write."""
+    """Every write of a run is accepted, whoever holds its lease. What stands before and mostly comes first, the
+    self-fence and a renewal that is refused, is out of the way: the fence is for the moment between the last look at
+    either and the write."""
     no_self_fence()
+    Held.lose = lambda self, why: None  # type: ignore[method-assign]
     statements = ((steps, "REPLY"), (steps, "OUTCOME"), (steps, "CALL_AGAIN"), (end, "FINAL"), (claim, "TAKE"))
     for module, name in statements:
         sql = getattr(module, name)

@@ -3,6 +3,9 @@
 Every statement of a run starts with the fence: the UPDATE of its own row under its lease token. When that finds no
 row, nothing else in the statement happens and LeaseLost says: stop now. Rows of several tables are written from JSON
 arrays, so that each point is one prepared statement. Lock order: thread, run, action, approval.
+
+A statement sees the rows as they were when it began, however long it then waits for a lock; only the locked row itself
+is read anew. So what depends on what the lock's holder did is in the locked row, or read by a statement of its own.
 """
 
 from agents.engine.journal.accept import accept, wake

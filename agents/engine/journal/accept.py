@@ -12,6 +12,8 @@ from agents.engine.journal.rows import NOTHING, AcceptedRow
 from memory import pool
 from memory.models import Source, Trigger
 
+# `w` sees the run as it was before this statement waited for its thread, and it may have begun to wait meanwhile. So it
+# takes every live run, and decides by what it finds once the row is locked.
 ACCEPT = f"""
 WITH t AS (
   UPDATE memory_thread SET live_run = coalesce(live_run, %(run)s), pending = pending + 1, active_at = clock_timestamp()
@@ -24,14 +26,16 @@ r AS (
   INSERT INTO memory_agentrun (id, thread_id, status, trigger)
   SELECT live_run, %(thread)s, 'queued', %(trigger)s FROM t WHERE live_run = %(run)s),
 w AS (
-  UPDATE memory_agentrun SET status = 'queued', due_at = NULL FROM t
-  WHERE memory_agentrun.id = t.live_run AND memory_agentrun.status = 'waiting_approval' RETURNING memory_agentrun.id),
+  UPDATE memory_agentrun AS run SET status = CASE run.status WHEN 'waiting_approval' THEN 'queued' ELSE run.status END,
+    due_at = CASE run.status WHEN 'waiting_approval' THEN NULL ELSE run.due_at END FROM t
+  WHERE run.id = t.live_run AND run.status IN ('queued', 'running', 'waiting_approval')
+  RETURNING old.status = 'waiting_approval' AS woken),
 m AS (
   INSERT INTO memory_threadmessage
     (id, thread_id, run_id, source, message_type, content, metadata, processed, client_message_id)
   SELECT %(message)s, %(thread)s, live_run, %(source)s, 'text', %(content)s, %(metadata)s, false, %(client)s::uuid
   FROM t RETURNING created_at)
-SELECT t.live_run, t.live_run = %(run)s, EXISTS (SELECT FROM w), m.created_at FROM t, m
+SELECT t.live_run, t.live_run = %(run)s, coalesce((SELECT woken FROM w), false), m.created_at FROM t, m
 """
 
 

@@ -93,11 +93,14 @@ def as_json(rows: Sequence[object] | Mapping[str, object]) -> Jsonb:
 # How often, and after which pauses, a statement is tried again whose connection was lost. Seconds.
 PAUSES = (0.1, 0.5, 1.5)
 
-# Waits for the run's row, which the lost statement holds as long as it is still at work on the server.
+# Waits for the lost statement, which holds the run's row as long as it is still at work on the server. Only a statement
+# that begins after it has ended sees what it did, so this one is of its own.
+LOCK = "SELECT 1 FROM memory_agentrun WHERE id = %(run)s FOR NO KEY UPDATE"
+
 LANDED = """
 SELECT run.status = 'cancelling', t.pending > 0, {landed}
 FROM memory_agentrun run JOIN memory_thread t ON t.id = run.thread_id
-WHERE run.id = %(run)s AND run.lease_token = %(token)s FOR NO KEY UPDATE OF run
+WHERE run.id = %(run)s AND run.lease_token = %(token)s
 """
 
 
@@ -126,7 +129,7 @@ def _again(sql: str, parameters: dict[str, object], landed: str, lost: psycopg.O
     for pause in PAUSES:
         time.sleep(pause)
         try:
-            *pulse, has_landed = _found(execute(LANDED.format(landed=landed), parameters, None))
+            *pulse, has_landed = _looked_up(landed, parameters)
             return Pulse(*pulse) if has_landed else _pulse(execute(sql, parameters, None))
         except psycopg.OperationalError as error:
             lost = error
@@ -135,8 +138,12 @@ def _again(sql: str, parameters: dict[str, object], landed: str, lost: psycopg.O
 
 def has_landed(lease: Lease, landed: str, parameters: dict[str, object]) -> bool:
     """Whether a statement whose transaction's end was lost has been committed."""
-    rows = execute(LANDED.format(landed=landed), fence_of(lease) | parameters, None)
-    return bool(_found(rows)[-1])
+    return bool(_looked_up(landed, fence_of(lease) | parameters)[-1])
+
+
+def _looked_up(landed: str, parameters: dict[str, object]) -> pool.Row:
+    execute(LOCK, parameters, None)
+    return _found(execute(LANDED.format(landed=landed), parameters, None))
 
 
 def _pulse(rows: list[pool.Row]) -> Pulse:

@@ -20,7 +20,8 @@ from tests.agents.engine.test_orchestrator import NOTE, assert_quiet, cells, run
 from tests.agents.engine.test_recovery import expire_leases
 from tests.llm_script import Reply
 from tests.llm_server import LLMServer
-from tests.world import Killed, World
+from tests.world import Killed, Upsert, World
+from tools.base import Risk
 from tools.models import AgentAction
 
 type Say = Callable[[str], AgentRun]
@@ -403,3 +404,18 @@ def test_his_02_a_stop_among_parallel_calls_leaves_one_result_each_and_closes_th
     assert cells(goal)[-1][2] == "pong"
     assert not ThreadMessage.objects.filter(processed=False).exists()
     assert_quiet(goal, llm)
+
+
+def test_a_forbidden_tool_is_not_executed_after_a_crash_either(
+    goal: Goal, llm: LLMServer, rung: list[UUID], world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Upsert, "risk", Risk.FORBIDDEN)
+    calls: list[Call] = [("upsert", {"text": "a"}), post("b", then="crash")]
+    llm.script([Reply(calls=calls), Reply(text="Done.")])
+    run_id = begin(goal, rung)
+    die(run_id)
+    assert statuses()[0] == "intent"
+    jobs.run(str(run_id))
+    assert statuses()[0] == "denied"
+    assert not world.texts("upsert")
+    assert "forbidden" in answers(llm)[0]

@@ -1,0 +1,127 @@
+"""Who waits for a lock must see what its holder has done, and who loses something must lose only that."""
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import psycopg
+import pytest
+from django.db import connections, transaction
+from django.utils import timezone
+
+from agents import services
+from agents.engine import journal
+from agents.engine.journal import Lease, fragments
+from agents.engine.leases import Held, Leases
+from goals.models import Goal
+from memory import pool
+from memory.ids import new_id
+from memory.models import AgentRun, RunStatus
+from memory.pool import orm_connection
+from tests.llm_script import Reply
+from tests.llm_server import LLMServer
+from tests.processes import wait_until
+from tests.world import World
+from tools.cancel import CancelToken
+
+type Say = Callable[[str], AgentRun]
+
+WAITS = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+CALL_EXISTS = "EXISTS (SELECT FROM agents_modelcall WHERE id = %(call)s)"
+
+
+@pytest.fixture
+def other_session() -> Iterator[psycopg.Connection[Any]]:
+    """A session outside of all pools."""
+    parameters = connections["default"].get_connection_params()
+    kept = {key: value for key, value in parameters.items() if key not in pool.OF_DJANGO}
+    with psycopg.connect(**kept) as connection:
+        yield connection
+
+
+def held_again(run: AgentRun) -> Lease:
+    """The run as a worker holds it."""
+    token, until = new_id(), timezone.now() + timedelta(minutes=1)
+    AgentRun.objects.filter(pk=run.pk).update(
+        status=RunStatus.RUNNING, lease_token=token, lease_until=until, due_at=None
+    )
+    return Lease(run.pk, token, run.thread_id, run.thread.user_id, run.step, 1, new_id(), False, 0)
+
+
+def somebody_waits() -> bool:
+    return bool(pool.execute(WAITS, {})[0][0])
+
+
+def test_con_05_a_message_that_comes_in_the_moment_in_which_its_run_begins_to_wait_wakes_it(
+    goal: Goal, say: Say, llm: LLMServer, world: World, rung: list[UUID]
+) -> None:
+    llm.script([Reply(calls=[("send_email", {"text": "hello"})])])
+    run = say("Write to Ann")
+    assert run.status == RunStatus.WAITING_APPROVAL
+    lease = held_again(run)
+    with ThreadPoolExecutor(1) as elsewhere:
+        with transaction.atomic():
+            assert journal.wait_for_approval(lease, orm_connection()).waits
+            accepted = elsewhere.submit(journal.accept, goal.thread.pk, new_id(), new_id(), "No, wait")
+            wait_until(somebody_waits, 20)
+        row = accepted.result(timeout=20)
+    assert row is not None
+    assert row.woken
+    run.refresh_from_db()
+    assert (run.status, run.due_at) == (RunStatus.QUEUED, None)
+
+
+def test_a_lost_commit_that_lands_while_it_is_looked_up_counts(
+    goal: Goal, say: Say, llm: LLMServer, other_session: psycopg.Connection[Any]
+) -> None:
+    llm.script([Reply(text="x")])
+    run = say("hello")
+    lease, call = held_again(run), new_id()
+    other_session.execute("UPDATE memory_agentrun SET step = step + 1 WHERE id = %s", [run.pk])
+    other_session.execute(
+        "INSERT INTO agents_modelcall (id, run_id, step, attempt, provider, model, status)"
+        " VALUES (%s, %s, 5, 1, '', '', 'started')",
+        [call, run.pk],
+    )
+    with ThreadPoolExecutor(1) as elsewhere:
+        landed = elsewhere.submit(fragments.has_landed, lease, CALL_EXISTS, {"call": call})
+        wait_until(somebody_waits, 20)
+        other_session.commit()
+        assert landed.result(timeout=20)
+
+
+def test_after_a_restart_of_the_database_one_statement_fails_and_not_one_for_each_connection(
+    goal: Goal, other_session: psycopg.Connection[Any]
+) -> None:
+    with ThreadPoolExecutor(8) as many:
+        list(many.map(lambda _: pool.execute("SELECT pg_sleep(0.5)", {}), range(8)))
+    other_session.execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()"
+        " AND query = 'SELECT pg_sleep(0.5)'"
+    )
+    failed = 0
+    for number in range(20):
+        try:
+            services.send_message(goal.thread, f"message {number}")
+        except psycopg.OperationalError:
+            failed += 1
+    assert failed == 1
+
+
+def test_a_run_that_was_lost_and_claimed_here_again_is_not_forgotten_when_its_old_thread_ends() -> None:
+    leases, run_id = Leases(), new_id()
+
+    def held() -> AbstractContextManager[Held]:
+        lease = Lease(run_id, new_id(), new_id(), 1, 0, 1, new_id(), False, 0)
+        return leases.hold(lease, CancelToken(), time.monotonic())
+
+    with ExitStack() as old:
+        old.enter_context(held())
+        with held() as new:
+            old.close()
+            assert leases.held == {run_id: new}
+    assert not leases.held
