@@ -1,10 +1,8 @@
 """What is left of a run when a worker dies, a lease is lost, or two things happen at once."""
 
-import dataclasses
 import threading
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
 from uuid import UUID
 
 import psycopg
@@ -14,20 +12,17 @@ from pytest_django.fixtures import Settings
 
 from agents import services
 from agents.engine import jobs, journal, sweeper
-from agents.engine.journal import Lease
-from agents.engine.leases import Leases, leases
+from agents.engine.leases import leases
 from agents.engine.steps import Steps
 from agents.models import AgentTask, ModelCall, TaskStatus
 from goals.models import Goal
 from goals.services import delete_goal
-from memory.ids import new_id
 from memory.models import AgentRun, HistoryEntry, Note, RunStatus, Thread, ThreadMessage, Trigger
 from memory.pool import execute
 from tests.agents.engine.test_orchestrator import NOTE, assert_quiet, cells, run_of, wait_until, work_in_thread
 from tests.llm_script import DONE, D, Raw, Reply, Request, Status, U
 from tests.llm_server import LLMServer
 from tools.builtin.notes import SearchNotes
-from tools.cancel import CancelToken
 from tools.models import AgentAction
 
 type Say = Callable[[str], AgentRun]
@@ -189,17 +184,6 @@ def test_a_lost_lease_is_not_written_down_as_the_users_stop(
         jobs.run(str(run_id))
     assert AgentRun.objects.get(pk=run_id).status == RunStatus.RUNNING
     assert not HistoryEntry.objects.filter(role="tool").exists()
-
-
-def test_f5_a_run_that_was_lost_and_taken_up_again_here_stays_held_when_the_hung_one_comes_back() -> None:
-    here, run_id = Leases(), new_id()
-    first = Lease(run_id, new_id(), new_id(), 1, 0, 1, new_id(), cancelling=False, recoveries=0)
-    second = dataclasses.replace(first, token=new_id(), fence=2, recoveries=1)
-    with ExitStack() as alive:
-        with here.hold(first, CancelToken(), time.monotonic()):
-            alive.enter_context(here.hold(second, CancelToken(), time.monotonic()))
-        assert [held.lease for held in here.held.values()] == [second]
-    assert not here.held
 
 
 def test_nothing_is_executed_after_the_local_deadline_of_a_lease(
