@@ -8,7 +8,8 @@ from django.db import transaction
 
 from agents.agentable import Agentable, agentable_of
 from agents.models import ModelConnection
-from agents.providers.base import Endpoint
+from agents.providers.base import Endpoint, Patience
+from agents.providers.catalog import kind_of
 from agents.secrets import seal, unseal
 from memory.models import Thread
 
@@ -30,17 +31,24 @@ def default_connection(user_id: int) -> ModelConnection | None:
 
 
 def choice_of(connection: ModelConnection) -> Choice:
-    endpoint = Endpoint(connection.kind, connection.base_url, unseal(connection.sealed_key))
-    return Choice(endpoint, connection.model)
+    return Choice(_endpoint(connection.kind, connection.base_url, unseal(connection.sealed_key)), connection.model)
 
 
 def server_choice() -> Choice:
     """What those use who have set up nothing: the server named in the environment, or the demonstration."""
     if settings.OPENAI_BASE_URL:
-        return Choice(Endpoint("compatible", settings.OPENAI_BASE_URL, settings.OPENAI_API_KEY), settings.WAYMARK_MODEL)
+        return Choice(
+            _endpoint("compatible", settings.OPENAI_BASE_URL, settings.OPENAI_API_KEY), settings.WAYMARK_MODEL
+        )
     if settings.OPENAI_API_KEY:
-        return Choice(Endpoint("openai", "", settings.OPENAI_API_KEY), settings.WAYMARK_MODEL)
+        return Choice(_endpoint("openai", "", settings.OPENAI_API_KEY), settings.WAYMARK_MODEL)
     return Choice(Endpoint("demo"), "demo")
+
+
+def _endpoint(kind: str, base_url: str, api_key: str) -> Endpoint:
+    is_slow = kind_of(kind).is_slow
+    idle = settings.WAYMARK_SLOW_MODEL_IDLE_SECONDS if is_slow else settings.WAYMARK_MODEL_IDLE_SECONDS
+    return Endpoint(kind, base_url, api_key, Patience(idle, settings.WAYMARK_MODEL_SILENT_SECONDS))
 
 
 def choice_for(thread: Thread) -> Choice:

@@ -4,6 +4,7 @@ A state is left once: whoever comes second is told. What a decision sets off bel
 the next one, which takes the decision like a message.
 """
 
+from collections.abc import Iterable
 from functools import partial
 from uuid import UUID
 
@@ -15,7 +16,7 @@ from agents.engine.crashpoints import crashpoint
 from agents.live.announce import announce_action
 from agents.live.steps import intention
 from agents.locked_call import LockedCall, locked
-from agents.services import Refused
+from agents.refused import Refused
 from memory.messages import ToolUse
 from memory.models import RunStatus
 from memory.text import clean
@@ -63,11 +64,19 @@ def expire_due() -> int:
     """Close what nobody has decided in time; returns how many there were."""
     due = AgentAction.objects.filter(approval__state=ApprovalState.REQUESTED, approval__expires_at__lte=Now())[:100]
     for action in due:
-        with locked(action) as call:
-            approval = Approval.objects.select_for_update().get(pk=action.pk)
-            if approval.state == ApprovalState.REQUESTED:
-                call.close(approval, ApprovalState.EXPIRED, None, "")
+        _close(action, ApprovalState.EXPIRED, "")
     return len(due)
+
+
+def withdraw(proposed: Iterable[AgentAction], reason: str) -> None:
+    """Close proposals because what they belong to is put away; a live run's own calls end with it. Takes part in an
+    open transaction, or closes each in one of its own.
+
+    Args:
+        reason: a sentence, for the agent and its user.
+    """
+    for action in proposed:
+        _close(action, ApprovalState.CANCELLED, reason)
 
 
 def resolve(action: AgentAction, user: User, resolution: Resolution) -> None:
@@ -108,6 +117,14 @@ def check(action_id: UUID, user_id: int) -> None:
         else:
             _become(action, ActionStatus.DONE, error="", output=result.observation, summary=result.summary)
             call.say(f"It was looked up and did happen, do not repeat it: {intention(call.action)}")
+
+
+def _close(action: AgentAction, state: ApprovalState, reason: str) -> None:
+    """End the wait of a call without anybody's word, unless it was decided meanwhile."""
+    with locked(action) as call:
+        approval = Approval.objects.select_for_update().get(pk=action.pk)
+        if approval.state == ApprovalState.REQUESTED:
+            call.close(approval, state, None, reason)
 
 
 def _check(call: LockedCall, approval: Approval, shown: str) -> None:

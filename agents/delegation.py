@@ -6,7 +6,7 @@ from django.utils import timezone
 
 from agents.engine.reports import NO_REPORT, report
 from agents.models import AgentTask, TaskStatus
-from agents.services import stop_run, wake
+from agents.services import cancel_task, stop_run, wake
 from memory.models import AgentRun, Source, Thread, ThreadMessage, Trigger
 
 
@@ -20,10 +20,9 @@ def resume(task: AgentTask) -> bool:
 
 
 def expire(task: AgentTask, words: str) -> bool:
-    """Cancel a task that was paused for too long, for the reason in `words`. Its parent was told when it was paused.
+    """Cancel a task that was paused for too long, for the reason in `words`. Its parent was woken when it was paused.
     False: it is not paused any more."""
-    paused = AgentTask.objects.filter(pk=task.pk, status=TaskStatus.PAUSED)
-    if not paused.update(status=TaskStatus.CANCELLED, paused_at=None, resume_at=None, result=words):
+    if not cancel_task(task, (TaskStatus.PAUSED,), words):
         return False
     for run in AgentRun.objects.live().filter(thread=task.thread_id).select_related("thread"):
         stop_run(run)

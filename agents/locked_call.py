@@ -15,12 +15,13 @@ from django.db.models.functions import Now
 from agents.engine import bell, journal
 from agents.live.announce import announce_action, announce_message
 from agents.live.steps import intention
-from agents.services import Refused
+from agents.refused import Refused
 from memory.ids import new_id
 from memory.metadata import MessageMetadata
 from memory.models import AgentRun, RunStatus, Source, Thread, ThreadMessage, Trigger
+from memory.news import tell
 from memory.pool import orm_connection
-from tools.approvals import VERDICTS
+from tools.approvals import verdict
 from tools.models import ActionStatus, AgentAction, Approval, ApprovalState, Cause, Resolution
 from tools.signature import digest
 
@@ -114,14 +115,17 @@ class LockedCall:
         transaction.on_commit(partial(announce_action, self.thread, self.action.pk))
 
     def _close_proposal(self, state: ApprovalState, reason: str) -> None:
-        """Nobody is woken because something has expired: that would cost, and nothing was asked."""
+        """Only a person's word wakes the agent; what has expired or was withdrawn it learns with the next message."""
         if state is ApprovalState.APPROVED:
             self.say(f"Approved: {intention(self.action)}")
             return
-        why = f"{VERDICTS[state]} {reason}".strip()
-        AgentAction.objects.filter(pk=self.action.pk).update(status=ActionStatus.DENIED, error=why, finished_at=Now())
+        why = verdict(state, reason)
+        status = ActionStatus.CANCELLED if state is ApprovalState.CANCELLED else ActionStatus.DENIED
+        AgentAction.objects.filter(pk=self.action.pk).update(status=status, error=why, finished_at=Now())
         if state is ApprovalState.REJECTED:
             self.say(f"Rejected: {intention(self.action)}" + (f". {reason}" if reason else ""))
+        else:
+            tell(self.thread.pk, f"{intention(self.action)}: {why}")
 
 
 COPIED = ("run_id", "thread_id", "user_id", "step", "call_id", "tool", "effect", "risk", "reversal", "arguments")

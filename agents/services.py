@@ -10,11 +10,13 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 
+from agents.decisions import withdraw
 from agents.engine import bell, journal
 from agents.engine.control import request_stop
 from agents.live.announce import announce_run, posted, status_changed
 from agents.live.stream import publish
 from agents.models import AgentTask, TaskStatus, UserAgent
+from agents.refused import Refused as Refused
 from memory.ids import new_id
 from memory.metadata import MessageMetadata
 from memory.models import (
@@ -29,22 +31,14 @@ from memory.models import (
     ThreadMessage,
     Trigger,
 )
+from memory.news import tell
 from memory.text import clean, clip
-from tools.approvals import withdraw
+from tools.models import AgentAction
 
 # How long a deletion waits for runs to end that it has just stopped.
 PATIENCE_SECONDS = 3.0
 
 UNFINISHED = (TaskStatus.ACTIVE, TaskStatus.PAUSED)
-
-
-class Refused(Exception):
-    """The request cannot be met as asked. `code` is for programs, the message for people."""
-
-    def __init__(self, code: str, message: str) -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,12 +109,22 @@ def _call_back(tasks: OwnedQuerySet[AgentTask]) -> list[str]:
     """Cancel tasks that are not over, without a report to their parent. Returns their titles."""
     titles = []
     for task in tasks.filter(status__in=UNFINISHED):
-        still = AgentTask.objects.filter(pk=task.pk, status__in=UNFINISHED)
-        if still.update(status=TaskStatus.CANCELLED, paused_at=None, resume_at=None):
+        if cancel_task(task, UNFINISHED, "Called back before it was done; it will not report."):
             titles.append(task.title)
         for run in AgentRun.objects.live().filter(thread=task.thread_id).select_related("thread"):
             stop_run(run)
     return titles
+
+
+def cancel_task(task: AgentTask, among: Sequence[TaskStatus], words: str) -> bool:
+    """Cancel a task without a report, for the reason in `words`; the agent that sent it off learns it with its next
+    message. False: its status is none of `among` any more."""
+    with transaction.atomic():
+        still = AgentTask.objects.filter(pk=task.pk, status__in=among)
+        if not still.update(status=TaskStatus.CANCELLED, paused_at=None, resume_at=None, result=words):
+            return False
+        tell(task.parent_id, f"The task “{clip(task.title, 80)}”: {words}")
+    return True
 
 
 def _say_called_back(run: AgentRun, titles: Sequence[str]) -> None:
@@ -200,7 +204,7 @@ def close_thread(thread: Thread) -> None:
     _call_back(AgentTask.objects.filter(parent__in=family))
     for run in AgentRun.objects.live().filter(thread__in=family).select_related("thread"):
         stop_run(run)
-    withdraw(family, "The conversation it belongs to was put away.")
+    withdraw(AgentAction.objects.proposed().filter(thread__in=family), "The conversation was put away.")
 
 
 def delete_thread(thread: Thread) -> None:

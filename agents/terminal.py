@@ -27,6 +27,7 @@ from agents.services import send_message
 from memory.models import LIVE, AgentRun, Source, Thread, ThreadMessage
 
 BLOCK_MS = 1000
+MARKS = {"done": "✓", "unknown": "? it is not known whether it happened:"}
 
 
 class Conversation:
@@ -113,7 +114,8 @@ class Screen:
             case ToolStart(tool=tool):
                 self._line(f"  · {tool} …")
             case ToolComplete(tool=tool, status=status, summary=summary):
-                self._line(f"  {'✓' if status == 'done' else '✗ ' + status} {tool} {summary}".rstrip())
+                mark = MARKS.get(status, f"✗ {status}")
+                self._line(f"  {mark} {tool} {summary}".rstrip())
             case ApprovalChanged(tool=tool, state="requested"):
                 self._line(f"  ? {tool} waits for your approval, on the page of this conversation")
             case MessagePosted(source="agent", message_type="text", content=content):

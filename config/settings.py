@@ -238,6 +238,11 @@ WAYMARK_RETRY_LONGEST_SECONDS = env.float("WAYMARK_RETRY_LONGEST_SECONDS", defau
 WAYMARK_RETRY_RATE_LIMIT_TRIES = env.int("WAYMARK_RETRY_RATE_LIMIT_TRIES", default=5)
 WAYMARK_RETRY_NETWORK_TRIES = env.int("WAYMARK_RETRY_NETWORK_TRIES", default=3)
 WAYMARK_RETRY_OTHER_TRIES = env.int("WAYMARK_RETRY_OTHER_TRIES", default=2)
+# How long a model may say nothing before its call is given up (and repeated as above): nothing at all on the wire, of
+# servers that load a model first, and nothing but signs of life. Seconds.
+WAYMARK_MODEL_IDLE_SECONDS = env.float("WAYMARK_MODEL_IDLE_SECONDS", default=120)
+WAYMARK_SLOW_MODEL_IDLE_SECONDS = env.float("WAYMARK_SLOW_MODEL_IDLE_SECONDS", default=600)
+WAYMARK_MODEL_SILENT_SECONDS = env.float("WAYMARK_MODEL_SILENT_SECONDS", default=600)
 # Sessions (mission B7, B8): archived when idle, cut when longer than so many tokens; how long a summary may take in
 # seconds, how much of a session it reads in characters, and after how many failures one is made without a model.
 WAYMARK_SESSION_IDLE_MINUTES = env.float("WAYMARK_SESSION_IDLE_MINUTES", default=30)

@@ -30,7 +30,7 @@ class ThreadAdmin(ReadOnlyAdmin[Thread]):
     search_fields = ["id", "user__email"]
     ordering = ["-id"]
     fields = [
-        *("user", "kind", "created_at", "active_at", "pending", "generation", "from_seq"),
+        *("user", "kind", "created_at", "active_at", "pending", "generation", "from_seq", "news"),
         *("runtime", "elsewhere", "transcript"),
     ]
 

@@ -33,7 +33,8 @@ class Thread(models.Model):
     `kind` and the Agentable's own `thread` link lead to it without a generic foreign key (see `agents.agentable`).
     `live_run` and `pending` change only by arithmetic in the row: a sub-select would see the snapshot of the
     statement's start even after it waited for a lock. `generation` counts the sessions that were archived; the live
-    one begins at the entry `from_seq` and changes only while no run works on it (`memory.archive`).
+    one begins at the entry `from_seq` and changes only while no run works on it (`memory.archive`). `news` are lines of
+    `memory.news`.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
@@ -46,6 +47,9 @@ class Thread(models.Model):
     )
     generation = models.PositiveIntegerField(default=0, db_default=0, help_text="Sessions archived so far")
     from_seq = models.PositiveIntegerField(default=1, db_default=1, help_text="First entry of the live session")
+    news = models.TextField(
+        blank=True, default="", db_default="", help_text="What the model is told with the next message"
+    )
     active_at = models.DateTimeField(db_default=Now(), help_text="When the user last wrote")
     created_at = models.DateTimeField(db_default=Now())
 

@@ -1,13 +1,7 @@
 """When a call needs a person's word, and what such a word is about."""
 
-from collections.abc import Sequence
-from uuid import UUID
-
-from django.db import transaction
-from django.db.models.functions import Now
-
 from tools.base import Risk
-from tools.models import ActionStatus, AgentAction, Approval, ApprovalState, Cause
+from tools.models import ApprovalState, Cause
 from tools.registry import AnyTool
 
 VERDICTS = {
@@ -32,15 +26,12 @@ def cause(tool: AnyTool, *, repeats_unknown: bool) -> Cause | None:
     return Cause.REPEATS_UNKNOWN if repeats_unknown else None
 
 
-def withdraw(thread_ids: Sequence[UUID], reason: str) -> None:
-    """Close what waits for approval in conversations that are put away. A live run's own calls end with it."""
-    with transaction.atomic():
-        waiting = AgentAction.objects.filter(
-            thread__in=thread_ids, status=ActionStatus.PROPOSED, approval__state=ApprovalState.REQUESTED
-        )
-        ids = list(waiting.order_by("created_at").select_for_update(of=("self",)).values_list("pk", flat=True))
-        open_ones = Approval.objects.filter(pk__in=ids, state=ApprovalState.REQUESTED)
-        open_ones.update(state=ApprovalState.CANCELLED, decided_at=Now(), reason=reason)
-        AgentAction.objects.filter(pk__in=ids, approval__state=ApprovalState.CANCELLED).update(
-            status=ActionStatus.CANCELLED, error=reason, finished_at=Now()
-        )
+def verdict(state: ApprovalState, reason: str) -> str:
+    """Why a call that was not approved was not executed, for its agent.
+
+    Args:
+        reason: the person's own words when they rejected it, else ours; may be empty.
+    """
+    if not reason:
+        return VERDICTS[state]
+    return f"{VERDICTS[state]} {'Their reason: ' if state is ApprovalState.REJECTED else ''}{reason}"

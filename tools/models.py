@@ -38,6 +38,10 @@ class ActionQuerySet(OwnedQuerySet["AgentAction"]):
     def open(self) -> Self:
         return self.filter(status__in=OPEN)
 
+    def proposed(self) -> Self:
+        """Those that wait for a decision beside the conversation."""
+        return self.filter(status=ActionStatus.PROPOSED, approval__state=ApprovalState.REQUESTED)
+
 
 class AgentAction(models.Model):
     """One tool call: journal, audit, approval target and undo record in one row.

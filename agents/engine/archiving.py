@@ -8,10 +8,12 @@ from uuid import UUID
 import structlog
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
+from django.db import transaction
 from django.utils.module_loading import import_string
 
 from agents.agentable import Agentable, agentable_of
 from agents.connections import Choice, choice_for
+from agents.decisions import withdraw
 from agents.engine import bell
 from agents.engine.crashpoints import crashpoint
 from agents.engine.summaries import Summary, SummaryFailed, summarise
@@ -24,6 +26,7 @@ from memory.models import AgentRun, ArchiveReason, Thread
 from memory.pool import orm
 from memory.transcript import load
 from tools.cancel import CancelToken
+from tools.models import AgentAction
 from tools.recorded import recorded
 
 log = structlog.get_logger(__name__)
@@ -41,6 +44,7 @@ WHERE t.live_run IS NULL AND t.kind = ANY(%(kinds)s)
        ORDER BY e.seq DESC LIMIT 1) < clock_timestamp() - %(idle)s * interval '1 minute'
   AND NOT EXISTS (SELECT FROM memory_agenthistory a
     WHERE a.thread_id = t.id AND a.generation = t.generation AND a.due_at > clock_timestamp())
+  AND NOT EXISTS (SELECT FROM tools_approval p WHERE p.thread_id = t.id AND p.state = 'requested')
 UNION
 SELECT t.id FROM memory_agenthistory a
 JOIN memory_thread t ON t.id = a.thread_id AND t.generation = a.generation
@@ -50,8 +54,9 @@ LIMIT 200
 
 
 def ring_for_due() -> int:
-    """Ring for every session that has been idle for long and every archive that somebody has begun and left; returns
-    how many there were. Ringing twice is harmless: one of two archivers finds the session reserved."""
+    """Ring for every session that has been idle for long, unless something in it waits for its user's approval, and
+    for every archive that somebody has begun and left; returns how many there were. Ringing twice is harmless: one of
+    two archivers finds the session reserved."""
     kinds = [kind.kind() for kind in _kinds() if kind.has_sessions]
     due = pool.execute(DUE, {"kinds": kinds, "idle": settings.WAYMARK_SESSION_IDLE_MINUTES})
     for (thread_id,) in due:
@@ -113,8 +118,10 @@ def complete(reserved: Reservation, choice: Choice | None, stop: CancelToken | N
         log.warning("session not archived", thread=str(reserved.thread_id), error=str(failed))
         return None
     crashpoint("D10.before")
-    with orm():
+    with orm(), transaction.atomic():
         done = archive.finish(reserved, made.text, made.model)
+        if done is Finish.DONE:
+            withdraw(_cut_off(reserved), "The session that it belongs to was archived.")
     crashpoint("D10.after")
     log.info("session archived", thread=str(reserved.thread_id), outcome=done, entries=len(reserved.entries))
     return done
@@ -133,6 +140,14 @@ def seconds() -> float:
     """How long a reservation is nobody else's."""
     allowed: float = settings.WAYMARK_SUMMARY_SECONDS
     return allowed * PATIENCE
+
+
+def _cut_off(reserved: Reservation) -> list[AgentAction]:
+    """Calls that wait for approval and are archived with what was asked: nobody would know any more what they are about
+    (case CON-05 d)."""
+    calls = {(entry.run, call.id) for entry in reserved.entries for call in entry.message.calls}
+    proposed = AgentAction.objects.proposed().filter(thread=reserved.thread_id)
+    return [action for action in proposed if (action.run_id, action.call_id) in calls]
 
 
 def _choice(thread: Thread) -> Choice | None:

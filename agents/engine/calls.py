@@ -9,7 +9,7 @@ from django.conf import settings
 
 from agents.engine.journal import ActionOutcome, ActionStart, ApprovalRequest
 from memory.messages import Message, user
-from tools.approvals import PROPOSED, VERDICTS
+from tools.approvals import PROPOSED, VERDICTS, verdict
 from tools.attempts import Attempt, Result
 from tools.models import ActionStatus, ApprovalState, Cause
 from tools.signature import digest
@@ -102,8 +102,7 @@ class Call:
         """Answer it with the decision against it, if there is one."""
         if self.result or self.gate is None or self.gate.state not in VERDICTS:
             return
-        why = VERDICTS[self.gate.state]
-        self.result = self.attempt.denied(f"{why} Their reason: {self.gate.reason}" if self.gate.reason else why)
+        self.result = self.attempt.denied(verdict(self.gate.state, self.gate.reason))
 
     def _told(self, result: Result) -> Message:
         tool = quoteattr(self.attempt.call.name)

@@ -1,6 +1,7 @@
 """Calls before their approval and after it: the run lets go while they wait, and starts exactly what was approved."""
 
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from django.db import transaction
 
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
 
 class Waiting(Exception):
     """The run has let go until its user decides about a call."""
+
+    def __init__(self, in_line: UUID | None) -> None:
+        super().__init__()
+        self.in_line = in_line
 
 
 def start(steps: "Steps", call: Call) -> None:
@@ -51,7 +56,7 @@ def wait(steps: "Steps") -> None:
         stand = journal.wait_for_approval(steps.held.lease, orm_connection())
     crashpoint("D4.after")
     if stand.waits:
-        raise Waiting
+        raise Waiting(stand.in_line)
     steps.feel(Pulse(stand.cancelling, stand.pending))
     steps.held.check()
     for call in steps.calls:

@@ -91,13 +91,14 @@ class Orchestrator:
             ending = self._ending()
             if self.held.lost:
                 raise journal.LeaseLost
-            Settler(summons, lease).settle(ending)
+            Settler(summons.thread, summons.agentable, lease).settle(ending)
         except HandedOver:
             journal.hand_over(lease)
             bell.ring(lease.run_id)
             log.info("run handed over", step=lease.step)
-        except Waiting:
+        except Waiting as waiting:
             announce_status(summons.thread, lease.run_id, RunStatus.WAITING_APPROVAL, lease.step)
+            bell.call_next(waiting.in_line)
             log.info("run waits for approval", step=lease.step)
         except journal.LeaseLost:
             log.warning("lease lost", step=lease.step)

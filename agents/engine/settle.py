@@ -5,18 +5,19 @@ from dataclasses import dataclass, replace
 from typing import Self
 from uuid import UUID
 
-from django.conf import settings
+from django.core.exceptions import ObjectDoesNotExist
 from django.db import transaction
 
+from agents.agentable import Agentable, agentable_of
 from agents.engine import bell, journal
-from agents.engine.assemble import Summons
 from agents.engine.cells import text_cell, thinking_cells, wait_cell
+from agents.engine.deeds import account
 from agents.engine.journal import Cell, Final, Lease, NextCall, Settled
 from agents.engine.limits import LimitReached
 from agents.engine.reports import NO_REPORT, report
 from agents.engine.retries import Later, long_pause
 from agents.engine.thinking import NOTHING_CALLED, CallFailed
-from agents.live.announce import cell_posted, status_changed
+from agents.live.announce import announce_action, cell_posted, status_changed
 from agents.live.events import Event, Failed
 from agents.live.stream import publish
 from agents.models import CallStatus
@@ -27,9 +28,6 @@ from memory.metadata import MessageMetadata
 from memory.models import RunStatus, Source, Thread
 from memory.pool import orm, orm_connection
 from tools.attempts import Result
-from tools.models import ActionStatus
-
-LEFT = {ActionStatus.CANCELLED: "Not done", ActionStatus.UNKNOWN: "Not known whether it happened"}
 
 UNFINISHED = {
     Finish.LENGTH: "The answer is cut off: the model reached the longest answer it may give.",
@@ -69,7 +67,7 @@ class Ending:
 
     @classmethod
     def stopped(cls, finished: Sequence[Result], settled: Settled) -> Self:
-        text = f"Stopped by you. {_account(finished)}"
+        text = f"Stopped by you. {account(finished)}"
         cell = text_cell(Source.AGENT, text, MessageMetadata(reason="stopped"))
         told = [_told("The user stopped you here.")]
         return cls(RunStatus.CANCELLED, settled, reason="stopped", report=text, messages=told, cells=[cell])
@@ -125,9 +123,13 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class Settler:
-    """Commits an ending (D8), then announces it and rings for whoever goes on."""
+    """Commits an ending (D8), then announces it and rings for whoever goes on.
 
-    summons: Summons
+    agentable: whose run it is; None when it cannot be loaded.
+    """
+
+    thread: Thread
+    agentable: Agentable | None
     lease: Lease
 
     def settle(self, ending: Ending) -> None:
@@ -138,20 +140,21 @@ class Settler:
         if ending.status is RunStatus.RETRY_WAIT:
             self._wait(ending)
             return
-        parent = self.summons.agentable.reports_to()
-        if parent is None:
+        parent = self.agentable.reports_to() if self.agentable else None
+        if self.agentable is None or parent is None:
             final = self._commit(ending)
         else:
-            final = self._commit_with_report(ending, parent)
+            final = self._commit_with_report(ending, self.agentable, parent)
         self._announce(ending, final)
-        call_next(final)
+        bell.call_next(final.in_line)
         if final.next_run is not None:
-            bell.call(self.summons.thread, final.next_run)
+            bell.call(self.thread, final.next_run)
 
     def _wait(self, ending: Ending) -> None:
-        (cell,), thread, run_id = ending.cells, self.summons.thread, self.lease.run_id
+        (cell,), thread, run_id = ending.cells, self.thread, self.lease.run_id
         assert ending.again_after is not None
         waiting = journal.retry_later(self.lease, ending.settled, ending.again_after, cell)
+        bell.call_next(waiting.in_line)
         if waiting.metadata is None:
             bell.ring(run_id)
             return
@@ -170,9 +173,8 @@ class Settler:
             on=orm_connection() if inside else None,
         )
 
-    def _commit_with_report(self, ending: Ending, parent: Thread) -> Final:
+    def _commit_with_report(self, ending: Ending, agentable: Agentable, parent: Thread) -> Final:
         """The report is part of the end: a crash loses both or neither."""
-        agentable = self.summons.agentable
         words = ending.report.strip() or NO_REPORT
         with orm(), transaction.atomic():
             final = self._commit(ending, inside=True)
@@ -181,9 +183,13 @@ class Settler:
         return final
 
     def _announce(self, ending: Ending, final: Final) -> None:
-        thread, run_id = self.summons.thread, self.lease.run_id
+        thread, run_id = self.thread, self.lease.run_id
         end = status_changed(run_id, ending.status, self.lease.iterations, final.cost)
         publish(thread.pk, thread.user_id, *(_last_word(run_id, cell) for cell in ending.cells), end)
+        if final.withdrawn:
+            with orm():
+                for action_id in final.withdrawn:
+                    announce_action(thread, action_id)
 
 
 def _last_word(run_id: UUID, cell: Cell) -> Event:
@@ -192,53 +198,26 @@ def _last_word(run_id: UUID, cell: Cell) -> Event:
     return Failed(run=run_id, message=cell.id, text=cell.content, retryable=bool(cell.metadata.get("retryable")))
 
 
-def call_next(final: Final) -> None:
-    """A run has ended, so another of its user may have been refused for it; harmless when it was not."""
-    if final.in_line is not None and settings.WAYMARK_MAX_RUNNING_PER_USER:
-        bell.ring(final.in_line)
-
-
 def give_up(run_id: UUID) -> None:
     """End a run for which nothing can be assembled (a key that is gone, a broken setting) where its user sees it."""
     lease = journal.claim(run_id, NextCall("", ""), Context("", None))
     if lease is None:
         return
-    ending = Ending.broken()
-    final = journal.final(
-        lease, ending.status, NOTHING_CALLED, reason=ending.reason, error=ending.error, cells=ending.cells
-    )
-    call_next(final)
+    ending = Ending.stopped((), NOTHING_CALLED) if lease.cancelling else Ending.broken()
     with orm():
         thread = Thread.objects.get(pk=lease.thread_id)
-    end = status_changed(run_id, ending.status, 0, final.cost)
-    publish(thread.pk, thread.user_id, *(cell_posted(run_id, cell) for cell in ending.cells), end)
+        agentable = _whose(thread)
+    # Where the history ends is not known, so it stays as it is.
+    Settler(thread, agentable, lease).settle(replace(ending, settled=NOTHING_CALLED, messages=()))
+
+
+def _whose(thread: Thread) -> Agentable | None:
+    try:
+        return agentable_of(thread)
+    except (LookupError, ValueError, ObjectDoesNotExist):
+        return None
 
 
 def _told(why: str) -> Message:
     """Why a run was cut, for the model's next turn; in its own place, so that roles alternate for every vendor."""
     return assistant(f"[This turn ended early. {why}]")
-
-
-def _account(finished: Sequence[Result]) -> str:
-    """What a stopped run had done and what it had not, in words."""
-    done = [_deed(result) for result in finished if result.status is ActionStatus.DONE]
-    account = f"Done before that: {'; '.join(done)}." if done else "Nothing had been done yet."
-    for status, words in LEFT.items():
-        if left := [_intent(result) for result in finished if result.status is status]:
-            account += f" {words}: {'; '.join(left)}."
-    return account
-
-
-def _deed(result: Result) -> str:
-    tool = result.attempt.tool
-    return _small(f"{tool.wording.done if tool else result.attempt.call.name} {result.summary}")
-
-
-def _intent(result: Result) -> str:
-    tool, arguments = result.attempt.tool, result.attempt.arguments
-    subject = tool.subject(arguments) if tool and arguments else ""
-    return _small(f"{tool.wording.doing if tool else result.attempt.call.name} {subject}")
-
-
-def _small(phrase: str) -> str:
-    return f"{phrase[:1].lower()}{phrase[1:]}".strip()

@@ -27,7 +27,7 @@ _STATES: Final = {
     ActionStatus.ERROR: "failed",
     ActionStatus.DENIED: "failed",
     ActionStatus.CANCELLED: "quiet",
-    ActionStatus.UNKNOWN: "failed",
+    ActionStatus.UNKNOWN: "quiet",
 }
 
 
@@ -108,6 +108,8 @@ def sentence(action: AgentAction) -> tuple[str, str]:
         return words.done, words.icon
     if action.status == ActionStatus.CANCELLED:
         return _("Left undone:"), words.icon
+    if action.status == ActionStatus.UNKNOWN:
+        return _("Not known whether it happened:"), words.icon
     return words.failed, words.icon
 
 
@@ -124,9 +126,8 @@ def _unknown(name: str) -> Wording:
 
 
 def _subject(action: AgentAction) -> str:
-    said = action.summary or (intention(action) if awaits_approval(action) else _asked(action))
-    if action.status == ActionStatus.UNKNOWN:
-        return f"{said}: {_('it is not known whether it happened')}".lstrip(": ")
+    open_question = awaits_approval(action) or action.status == ActionStatus.UNKNOWN
+    said = action.summary or (intention(action) if open_question else _asked(action))
     if action.status in (ActionStatus.ERROR, ActionStatus.DENIED) and action.error:
         return clip(f"{said}: {action.error}".lstrip(": "), SUBJECT_LENGTH)
     return clip(said, SUBJECT_LENGTH)

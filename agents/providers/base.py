@@ -147,12 +147,24 @@ class Provider(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Patience:
+    """How long a call may go on without anything, in seconds.
+
+    idle: silence on the wire; comments count as life. silent: no output of the model, whatever else arrives.
+    """
+
+    idle: float = 120.0
+    silent: float = 600.0
+
+
+@dataclass(frozen=True, slots=True)
 class Endpoint:
     """Where a provider is reached and with what. `api_key` is never logged."""
 
     kind: str
     base_url: str = ""
     api_key: str = field(default="", repr=False)
+    patience: Patience = Patience()
 
 
 @dataclass(frozen=True, slots=True)

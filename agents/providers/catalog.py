@@ -17,6 +17,7 @@ class Kind:
     default_base_url: empty when the user must give the address, or when there is none.
     needs_key: whether a call without a key is pointless. needs_url: whether there is an address at all.
     is_free: a call costs nothing. is_scripted: no model behind it, so there is nothing to test.
+    is_slow: it is silent while it loads a model and reads a long prompt.
     models: names to offer before the server was asked.
     """
 
@@ -28,6 +29,7 @@ class Kind:
     needs_key: bool = False
     needs_url: bool = True
     is_free: bool = False
+    is_slow: bool = False
     is_scripted: bool = False
     models: tuple[str, ...] = ()
 
@@ -56,15 +58,16 @@ _KINDS = (
         "ollama",
         "Ollama",
         "Models on a machine of your own.",
-        "agents.providers.compatible.OllamaProvider",
+        "agents.providers.compatible.CompatibleProvider",
         default_base_url="http://127.0.0.1:11434/v1",
         is_free=True,
+        is_slow=True,
     ),
     Kind(
         "openrouter",
         "OpenRouter",
         "Models of many vendors behind one key.",
-        "agents.providers.compatible.OpenRouterProvider",
+        "agents.providers.compatible.CompatibleProvider",
         default_base_url="https://openrouter.ai/api/v1",
         needs_key=True,
     ),

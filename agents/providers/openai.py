@@ -23,8 +23,6 @@ from agents.providers.sse import SSE, Splitter
 from agents.providers.wire import Line, http_client
 from tools.cancel import CancelToken
 
-IDLE_SECONDS = 120.0
-SILENT_SECONDS = 600.0
 DRAIN_SECONDS = 0.2
 
 
@@ -32,9 +30,9 @@ class Client:
     """The costly part of a provider, kept from run to run. The SDK says how a request looks, once; then each call
     differs in its body only."""
 
-    def __init__(self, endpoint: Endpoint, idle_seconds: float) -> None:
+    def __init__(self, endpoint: Endpoint) -> None:
         self.line = Line()
-        self._http = http_client(self.line, idle_seconds)
+        self._http = http_client(self.line, endpoint.patience.idle)
         self.sdk = openai.OpenAI(
             api_key=endpoint.api_key or "none", base_url=endpoint.base_url, max_retries=0, http_client=self._http
         )
@@ -62,7 +60,7 @@ class Client:
         self.sdk.close()
 
 
-_idle: FreeList[tuple[Endpoint, float], Client] = FreeList(256)
+_idle: FreeList[Endpoint, Client] = FreeList(256)
 _refuse_usage: set[str] = set()
 
 
@@ -72,23 +70,12 @@ class OpenAIProvider:
     Args:
         endpoint: with its address; the API of OpenAI itself or of a compatible server.
         limit_field: the server's name for the limit of output tokens.
-        idle_seconds: silence on the wire that ends the call; comments count as life.
-        silent_seconds: time without any output of the model that ends the call, whatever else arrives.
     """
 
-    def __init__(
-        self,
-        endpoint: Endpoint,
-        *,
-        limit_field: str = "max_completion_tokens",
-        idle_seconds: float = IDLE_SECONDS,
-        silent_seconds: float = SILENT_SECONDS,
-    ) -> None:
+    def __init__(self, endpoint: Endpoint, *, limit_field: str = "max_completion_tokens") -> None:
         self._endpoint = endpoint
-        self._silent_seconds = silent_seconds
         self._body = ChatBody(limit_field)
-        self._place = (endpoint, idle_seconds)
-        self._client = _idle.take(self._place) or Client(endpoint, idle_seconds)
+        self._client = _idle.take(endpoint) or Client(endpoint)
         self._busy = False
 
     def stream(self, request: ModelRequest, cancel: CancelToken) -> Iterator[Chunk]:
@@ -121,7 +108,7 @@ class OpenAIProvider:
         if self._busy:
             self._client.close()
         else:
-            _idle.give(self._place, self._client)
+            _idle.give(self._endpoint, self._client)
 
     def _begin(self) -> None:
         key = self._endpoint.api_key
@@ -173,7 +160,7 @@ class OpenAIProvider:
             yield from reply.deltas()
             if reply.received > received:
                 received, since = reply.received, time.monotonic()
-            elif time.monotonic() - since > self._silent_seconds:
+            elif time.monotonic() - since > self._endpoint.patience.silent:
                 raise errors.failure(Trouble.TIMEOUT, "it gave signs of life but no answer", usage=reply.usage)
 
     def _take(self, event: SSE, reply: ChatReply) -> None:

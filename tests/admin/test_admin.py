@@ -1,5 +1,6 @@
 """The staff's pages: each one opens, at a cost that does not grow, shows no secret and lets nothing be changed."""
 
+import re
 from collections.abc import Callable
 from datetime import timedelta
 from decimal import Decimal
@@ -214,7 +215,7 @@ def test_the_state_of_a_thread_at_work_is_shown(desk: Client, settings: Any) -> 
     thread.save()
     page = desk.get(page_of(Thread, "change", thread.pk)).content.decode()
     assert "orchestrator running" in page
-    assert 'class="wm-amber">90 s ago' in page
+    assert re.search(r'class="wm-amber">\d+ s ago', page)
 
 
 def test_a_run_is_stopped_from_the_list(desk: Client, monkeypatch: pytest.MonkeyPatch) -> None:

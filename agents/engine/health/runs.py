@@ -49,9 +49,9 @@ def abandon(run_id: UUID, silence: float) -> bool:
     ended = journal.abandon(run_id, silence, STALE_TEXT)
     if ended is None:
         return False
-    message_id, thread_id, user_id = ended
-    failed = Failed(run=run_id, message=message_id, text=STALE_TEXT, retryable=True)
-    publish(thread_id, user_id, failed, status_changed(run_id, RunStatus.FAILED))
+    failed = Failed(run=run_id, message=ended.message_id, text=STALE_TEXT, retryable=True)
+    publish(ended.thread_id, ended.user_id, failed, status_changed(run_id, RunStatus.FAILED))
+    bell.call_next(ended.in_line)
     return True
 
 

@@ -6,7 +6,7 @@ from uuid import UUID
 from psycopg import Connection
 
 from agents.engine.crashpoints import crashpoint
-from agents.engine.journal.fragments import FENCE, PULSE, execute, fence_of, fenced
+from agents.engine.journal.fragments import FENCE, NEXT_IN_LINE, PULSE, execute, fence_of, fenced
 from agents.engine.journal.rows import Lease, LeaseLost, Pulse, Stand
 
 LOCK_THREAD = "SELECT 1 FROM memory_thread WHERE id = %(thread)s FOR NO KEY UPDATE"
@@ -22,7 +22,7 @@ WITH s AS (
 r AS (
   UPDATE memory_agentrun AS run SET status = 'waiting_approval', due_at = s.due, lease_token = NULL, lease_until = NULL
   FROM s WHERE {FENCE} AND run.status = 'running' AND NOT s.pending AND NOT s.decided RETURNING run.id)
-SELECT EXISTS (SELECT FROM r), run.status = 'cancelling', coalesce((SELECT pending FROM s), false)
+SELECT EXISTS (SELECT FROM r), run.status = 'cancelling', coalesce((SELECT pending FROM s), false), {NEXT_IN_LINE}
 FROM memory_agentrun run WHERE run.id = %(run)s
 """
 
@@ -33,7 +33,7 @@ def wait_for_approval(lease: Lease, on: Connection[Any]) -> Stand:
     Args:
         on: the connection of an open transaction.
     """
-    parameters = fence_of(lease) | {"thread": lease.thread_id, "step": lease.step}
+    parameters = fence_of(lease) | {"thread": lease.thread_id, "user": lease.user_id, "step": lease.step}
     execute(LOCK_THREAD, parameters, on)
     if not execute(LOCK_RUN, parameters, on):
         raise LeaseLost

@@ -30,11 +30,14 @@ h AS (
   SELECT r.thread_id, r.id, {first} + n.place - 1, 'user',
     CASE WHEN n.place = 1 AND %(context)s::text <> ''
       THEN jsonb_build_array(jsonb_build_object('type', 'text', 'text', %(context)s::text)) ELSE '[]' END
-    || jsonb_build_array(jsonb_build_object('type', 'text', 'text', n.content)) FROM n, r
+    || CASE WHEN n.place = 1 AND l.news <> '' THEN jsonb_build_array(
+      jsonb_build_object('type', 'text', 'text', E'<news>\n' || l.news || '</news>')) ELSE '[]' END
+    || jsonb_build_array(jsonb_build_object('type', 'text', 'text', n.content)) FROM n, r, l
   RETURNING seq, blocks),
 t AS (
   UPDATE memory_thread SET pending = pending - (SELECT count(*) FROM m),
-    notes_digest = CASE WHEN EXISTS (SELECT FROM m) THEN coalesce(%(digest)s::text, notes_digest) ELSE notes_digest END
+    notes_digest = CASE WHEN EXISTS (SELECT FROM m) THEN coalesce(%(digest)s::text, notes_digest) ELSE notes_digest END,
+    news = CASE WHEN EXISTS (SELECT FROM m) THEN '' ELSE news END
   FROM r WHERE memory_thread.id = r.thread_id)
 """
 
@@ -44,7 +47,7 @@ FIRST_FREE = "(SELECT coalesce(max(e.seq), 0) + 1 FROM memory_historyentry e WHE
 
 CLAIM = f"""
 WITH l AS (
-  SELECT t.id, t.user_id FROM memory_thread t JOIN memory_agentrun r ON r.thread_id = t.id
+  SELECT t.id, t.user_id, t.news FROM memory_thread t JOIN memory_agentrun r ON r.thread_id = t.id
   WHERE r.id = %(run)s FOR NO KEY UPDATE OF t),
 f AS MATERIALIZED (
   SELECT %(most)s = 0 OR memory_has_slot(l.user_id, %(run)s, %(most)s) AS free FROM l),
@@ -74,9 +77,9 @@ SELECT r.thread_id, l.user_id, r.step, r.fence, r.status = 'cancelling', r.recov
 
 
 def claim(run_id: UUID, call: NextCall, context: Context) -> Lease | None:
-    """D1 + D2: take the run, the messages that wait for it (the first preceded by the context), and start its next
-    model call. None: somebody else has it, it is over, or its user has as many runs at work as may be (it then stays
-    queued; the end of one of those rings for it). A run that only is to be stopped needs no slot.
+    """D1 + D2: take the run, the messages that wait for it (the first preceded by the context and the thread's news),
+    and start its next model call. None: somebody else has it, it is over, or its user has as many runs at work as may
+    be (it then stays queued; who lets go of one of those rings for it). A run that only is to be stopped needs no slot.
 
     A run whose step is open (`Lease.open_step`: its worker died among the calls, or they waited for approval) takes
     no messages and starts no model call yet: the calls come first (`engine.recovery`). A model call that was open is
@@ -122,7 +125,7 @@ def claim(run_id: UUID, call: NextCall, context: Context) -> Lease | None:
 
 
 TAKE = f"""
-WITH l AS (SELECT id FROM memory_thread WHERE id = %(thread)s FOR NO KEY UPDATE),
+WITH l AS (SELECT id, news FROM memory_thread WHERE id = %(thread)s FOR NO KEY UPDATE),
 r AS (
   UPDATE memory_agentrun AS run SET due_at = NULL FROM l
   WHERE run.id = %(run)s AND run.lease_token = %(token)s AND run.status IN ('running', 'cancelling')

@@ -10,6 +10,7 @@ from psycopg import Connection
 from agents.engine.crashpoints import crashpoint
 from agents.engine.journal.fragments import (
     CELLS_ANEW,
+    CLOSE_CALLS,
     FENCE,
     HISTORY,
     NEXT_IN_LINE,
@@ -25,6 +26,7 @@ from agents.engine.journal.rows import Cell, Final, Lease, LeaseLost, Settled
 from memory import pool
 from memory.ids import new_id
 from memory.messages import Message
+from memory.news import line
 
 FINAL = f"""
 WITH l AS (SELECT id FROM memory_thread WHERE id = %(thread)s FOR NO KEY UPDATE),
@@ -34,25 +36,20 @@ r AS (
     finished_at = clock_timestamp(), {TOTALS}
   FROM l WHERE {FENCE}
   RETURNING run.id, run.thread_id, run.step, run.status, run.cost, run.cost_known),
+{CLOSE_CALLS},
 t AS (
-  UPDATE memory_thread SET live_run = CASE WHEN pending > 0 THEN %(next_run)s::uuid END FROM r
+  UPDATE memory_thread SET live_run = CASE WHEN pending > 0 THEN %(next_run)s::uuid END,
+    news = news || CASE WHEN EXISTS (SELECT FROM d WHERE was = 'proposed') THEN %(withdrawn)s ELSE '' END FROM r
   WHERE memory_thread.id = r.thread_id RETURNING memory_thread.id, live_run),
 n AS (
   INSERT INTO memory_agentrun (id, thread_id, status, trigger)
   SELECT live_run, id, 'queued', 'message' FROM t WHERE live_run IS NOT NULL),
-{HISTORY}, {SETTLE_CALL}, {CELLS_ANEW.format(more="'{}'", where="")},
-d AS (
-  UPDATE agent_actions SET status = CASE agent_actions.status WHEN 'started' THEN 'unknown' ELSE 'cancelled' END,
-    error = 'The run ended before an outcome was recorded.', finished_at = clock_timestamp()
-  FROM r WHERE agent_actions.run_id = r.id AND (
-    agent_actions.status IN ('intent', 'started') OR agent_actions.status = 'proposed' AND %(status)s = 'cancelled')),
-p AS (
-  UPDATE tools_approval SET state = 'cancelled', decided_at = clock_timestamp()
-  FROM r, agent_actions a
-  WHERE tools_approval.thread_id = r.thread_id AND tools_approval.state = 'requested'
-    AND a.id = tools_approval.action_id AND a.run_id = r.id AND (a.status <> 'proposed' OR %(status)s = 'cancelled'))
-SELECT t.live_run, r.cost, r.cost_known, (SELECT min(created_at) FROM m), {NEXT_IN_LINE} FROM r, t
+{HISTORY}, {SETTLE_CALL}, {CELLS_ANEW.format(more="'{}'", where="")}
+SELECT t.live_run, r.cost, r.cost_known, (SELECT min(created_at) FROM m), {NEXT_IN_LINE},
+  (SELECT array_agg(id) FROM d WHERE was = 'proposed') FROM r, t
 """
+
+WITHDRAWN = line("What you had proposed in the turn that was stopped is withdrawn and was not executed.")
 
 
 def final(
@@ -69,7 +66,7 @@ def final(
     """(D3 +) D8: the last entries and messages, the terminal state, and the next run when messages are pending.
 
     Approvals that nobody has decided end with the run, except those of proposed calls: they outlive it unless it was
-    stopped.
+    stopped, of which the thread's news tell.
     """
     entries = [entry(lease.next_seq + place, message) for place, message in enumerate(messages) if message.blocks]
     crashpoint("D8.before")
@@ -87,14 +84,15 @@ def final(
             "entries": as_json(entries),
             "cells": as_json(cells),
             "next_run": new_id(),
+            "withdrawn": WITHDRAWN,
         },
         on,
     )
     crashpoint("D8.after")
     if not rows:
         raise LeaseLost
-    next_run, cost, known, at, in_line = rows[0]
-    return Final(next_run, cost if known else None, at, in_line)
+    next_run, cost, known, at, in_line, withdrawn = rows[0]
+    return Final(next_run, cost if known else None, at, in_line, withdrawn or ())
 
 
 WAITING = """jsonb_build_object('next_at', r.due_at)"""
@@ -110,22 +108,23 @@ r AS (
   FROM l WHERE {FENCE}
   RETURNING run.id, run.thread_id, run.status, run.due_at),
 {SETTLE_CALL}, {CELLS_ANEW.format(more=WAITING, where="WHERE r.status = 'retry_wait'")}
-SELECT (SELECT created_at FROM m), (SELECT metadata FROM m) FROM r
+SELECT (SELECT created_at FROM m), (SELECT metadata FROM m), {NEXT_IN_LINE} FROM r
 """
 
 
 class Waiting(NamedTuple):
     """The message of a run that waits, as it was stored. Both are None when the run was stopped meanwhile: it is then
-    let go of, to be settled by whoever claims it."""
+    let go of, to be settled by whoever claims it. `in_line` as in `Final`."""
 
     at: datetime | None
     metadata: dict[str, Any] | None
+    in_line: UUID | None
 
 
 def retry_later(lease: Lease, settled: Settled, seconds: float, cell: Cell) -> Waiting:
     """Let go of a run whose model failed, until `seconds` from now. The run stays its thread's live one, so that
     messages which come meanwhile join it. `cell` says so in the thread; its `next_at` is PostgreSQL's."""
-    parameters = {"thread": lease.thread_id, "seconds": seconds, "cells": as_json([cell])}
+    parameters = {"thread": lease.thread_id, "user": lease.user_id, "seconds": seconds, "cells": as_json([cell])}
     crashpoint("wait.before")
     rows = execute(RETRY_LATER, fence_of(lease) | settle_parameters(lease, settled) | parameters, None)
     crashpoint("wait.after")

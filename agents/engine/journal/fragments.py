@@ -12,6 +12,7 @@ from psycopg.types.json import Jsonb
 from agents.engine.journal.rows import Lease, LeaseLost, Pulse, Settled
 from memory import pool
 from memory.messages import BLOCKS, Message
+from tools.recorded import NOT_EXECUTED
 
 FENCE = "run.id = %(run)s AND run.lease_token = %(token)s AND run.status IN ('running', 'cancelling')"
 
@@ -53,6 +54,23 @@ output_tokens = run.output_tokens + coalesce(%(output)s::bigint, 0),
 cached_tokens = run.cached_tokens + coalesce(%(cached)s::bigint, 0),
 cost = run.cost + coalesce(%(cost)s::numeric, 0), cost_known = run.cost_known AND %(cost)s::numeric IS NOT NULL"""
 
+CLOSE_CALLS = f"""
+d AS (
+  UPDATE agent_actions SET status = CASE agent_actions.status WHEN 'started' THEN 'unknown' ELSE 'cancelled' END,
+    error = CASE agent_actions.status WHEN 'started' THEN 'The run ended before an outcome was recorded.'
+      ELSE '{NOT_EXECUTED}' END,
+    finished_at = clock_timestamp()
+  FROM r WHERE agent_actions.run_id = r.id AND (
+    agent_actions.status IN ('intent', 'started') OR agent_actions.status = 'proposed' AND r.status = 'cancelled')
+  RETURNING agent_actions.id, old.status AS was),
+p AS (
+  UPDATE tools_approval SET state = 'cancelled', decided_at = clock_timestamp()
+  FROM r, agent_actions a
+  WHERE tools_approval.thread_id = r.thread_id AND tools_approval.state = 'requested'
+    AND a.id = tools_approval.action_id AND a.run_id = r.id AND (a.status <> 'proposed' OR r.status = 'cancelled'))"""
+"""What becomes of the calls of a run that ends as `r` says, and of what was asked about them. Proposed ones outlive it
+unless it was stopped."""
+
 PULSE = "r.status = 'cancelling', (SELECT pending > 0 FROM memory_thread WHERE id = r.thread_id)"
 
 
@@ -61,7 +79,9 @@ QUEUED_OF_USER = """
 memory_thread y JOIN memory_agentrun x ON x.id = y.live_run
 WHERE y.user_id = {user} AND y.live_run IS NOT NULL AND x.status = 'queued'"""
 
-NEXT_IN_LINE = f"(SELECT x.id FROM {QUEUED_OF_USER.format(user='%(user)s')} ORDER BY x.created_at LIMIT 1)"
+# For which there may be a slot when the run of the statement lets go of its own.
+NEXT_IN_LINE_OF = f"(SELECT x.id FROM {QUEUED_OF_USER} AND x.id <> %(run)s ORDER BY x.created_at LIMIT 1)"
+NEXT_IN_LINE = NEXT_IN_LINE_OF.format(user="%(user)s")
 
 
 def fence_of(lease: Lease) -> dict[str, object]:

@@ -9,7 +9,7 @@ from uuid import UUID
 from django.conf import settings
 
 from agents.engine.journal.claim import CRASHED
-from agents.engine.journal.fragments import as_json
+from agents.engine.journal.fragments import CLOSE_CALLS, NEXT_IN_LINE_OF, as_json
 from memory import pool
 from memory.ids import new_id
 from memory.metadata import MessageMetadata
@@ -80,19 +80,17 @@ WITH l AS (
 r AS (
   UPDATE memory_agentrun AS run SET status = 'failed', reason = 'stale', error = %(text)s, lease_token = NULL,
     lease_until = NULL, due_at = NULL, finished_at = clock_timestamp()
-  FROM l WHERE run.id = %(run)s AND {STALE} RETURNING run.id, run.thread_id),
+  FROM l WHERE run.id = %(run)s AND {STALE} RETURNING run.id, run.thread_id, run.status),
 t AS (
   UPDATE memory_thread SET live_run = NULL FROM r WHERE memory_thread.id = r.thread_id AND live_run = r.id),
 m AS (
   INSERT INTO memory_threadmessage (id, thread_id, run_id, source, message_type, content, metadata)
   SELECT %(message)s, thread_id, id, %(source)s, 'text', %(text)s, %(metadata)s FROM r),
-a AS (
-  UPDATE agent_actions SET status = 'unknown', error = %(crashed)s, finished_at = clock_timestamp()
-  FROM r WHERE agent_actions.run_id = r.id AND agent_actions.status IN ('intent', 'started')),
+{CLOSE_CALLS},
 b AS (
   UPDATE agents_modelcall SET status = 'failed', error = %(crashed)s, finished_at = clock_timestamp()
   FROM r WHERE agents_modelcall.run_id = r.id AND agents_modelcall.status = 'started')
-SELECT r.thread_id, l.user_id FROM r, l
+SELECT r.thread_id, l.user_id, {NEXT_IN_LINE_OF.format(user="l.user_id")} FROM r, l
 """
 
 
@@ -102,14 +100,19 @@ def stale_runs(kind: str, alike: bool, silence: float, limit: int) -> list[Odd]:
     return [Odd(*row) for row in pool.execute(STALE_RUNS, wanted)]
 
 
-def abandon(run_id: UUID, silence: float, text: str) -> tuple[UUID, UUID, int] | None:
-    """End a stale run as failed, with `text` as an error that its user can try again.
+class Abandoned(NamedTuple):
+    """The message that says so, its thread and its user. `in_line` as in `Final`."""
 
-    Returns:
-        The message, its thread and its user; None when the run is not stale any more.
-    """
+    message_id: UUID
+    thread_id: UUID
+    user_id: int
+    in_line: UUID | None
+
+
+def abandon(run_id: UUID, silence: float, text: str) -> Abandoned | None:
+    """End a stale run as failed, with `text` as an error that its user can try again. None: it is stale no more."""
     message_id = new_id()
     metadata = MessageMetadata(reason="error", retryable=True).stored()
     parameters = {"run": run_id, "silence": silence, "text": text, "message": message_id, "crashed": CRASHED}
     rows = pool.execute(ABANDON, parameters | {"source": Source.ERROR, "metadata": as_json(metadata)})
-    return (message_id, *rows[0]) if rows else None
+    return Abandoned(message_id, *rows[0]) if rows else None

@@ -1,6 +1,6 @@
 """What goes into the journal and what comes out of it, as values."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
@@ -123,11 +123,13 @@ class ActionOutcome:
 
 
 class Stand(NamedTuple):
-    """Why a run that wanted to wait for approvals does or does not: `waits`, or what came meanwhile."""
+    """Why a run that wanted to wait for approvals does or does not: `waits`, or what came meanwhile. `in_line` as in
+    `Final`."""
 
     waits: bool
     cancelling: bool
     pending: bool
+    in_line: UUID | None
 
 
 class AcceptedRow(NamedTuple):
@@ -142,9 +144,11 @@ class AcceptedRow(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Final:
     """What a run ended as. `next_run` waits for the messages that came too late for this one; `in_line` is the user's
-    oldest other run that waits, for which there may be a slot now."""
+    oldest other run that waits, for which there may be a slot now; `withdrawn` are the proposed calls that a stop
+    has ended."""
 
     next_run: UUID | None
     cost: Decimal | None
     at: datetime | None
     in_line: UUID | None
+    withdrawn: Sequence[UUID]

@@ -160,7 +160,7 @@ def test_a_turn_shows_what_was_asked_then_the_trail_then_the_answer(goal: Goal, 
         (ActionStatus.STARTED, "running", "Creating a note"),
         (ActionStatus.DONE, "done", "Created a note"),
         (ActionStatus.ERROR, "failed", "Could not create a note"),
-        (ActionStatus.UNKNOWN, "waiting", "it is not known whether it happened"),
+        (ActionStatus.UNKNOWN, "waiting", "Not known whether it happened:"),
         (ActionStatus.CANCELLED, "quiet", "Left undone"),
     ],
 )

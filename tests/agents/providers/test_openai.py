@@ -10,6 +10,7 @@ from agents.providers.base import (
     Endpoint,
     Finish,
     ModelRequest,
+    Patience,
     Provider,
     ProviderError,
     TextDelta,
@@ -315,7 +316,7 @@ def test_signs_of_life_without_output_end_in_a_time_out(server: LLMServer) -> No
     from agents.providers.openai import OpenAIProvider
 
     server.script([Raw([b": still here\n\n"] * 100, gap=0.02), Hang(5)])
-    provider = OpenAIProvider(Endpoint("compatible", server.url, KEY), idle_seconds=0.3, silent_seconds=0.2)
+    provider = OpenAIProvider(Endpoint("compatible", server.url, KEY, Patience(idle=0.3, silent=0.2)))
     for _ in range(2):
         with pytest.raises(ProviderError) as caught:
             list(provider.stream(ModelRequest("m", "", [user("hi")]), CancelToken()))
