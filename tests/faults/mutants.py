@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from importlib import import_module
 
+from django.conf import settings
+
 from agents.engine import leases
 from agents.engine.journal import LeaseLost, end, fragments, steps
 from agents.engine.leases import Held
-from agents.providers.compatible import CompatibleProvider
-from agents.providers.openai import OpenAIProvider
 
 claim = import_module("agents.engine.journal.claim")  # its package has a function of the same name
 
@@ -37,11 +37,7 @@ def no_fence() -> None:
 @mutant
 def impatient() -> None:
     """Nothing is taken out, but a model that hangs is given up in seconds instead of minutes."""
-    for provider, name in ((CompatibleProvider, "idle_seconds"), (OpenAIProvider, "silent_seconds")):
-        defaults = provider.__init__.__kwdefaults__
-        assert defaults
-        assert name in defaults
-        defaults[name] = 1.5
+    settings.WAYMARK_MODEL_IDLE_SECONDS = settings.WAYMARK_MODEL_SILENT_SECONDS = 1.5
 
 
 @mutant
