@@ -13,6 +13,7 @@ from django.contrib.auth.models import User
 from django.db.models.functions import Now
 
 from agents.engine import bell
+from agents.engine.crashpoints import crashpoint
 from agents.live.announce import announce_action
 from agents.live.steps import intention
 from agents.locked_call import LockedCall, locked
@@ -49,11 +50,13 @@ def decide(action: AgentAction, user: User, state: ApprovalState, shown: str, re
     Raises:
         Refused: it was decided otherwise, is over, has expired, or is not what was shown.
     """
+    crashpoint("decision.before")
     with locked(action) as call:
         approval = Approval.objects.select_for_update().get(pk=action.pk)
         if approval.state != state:
             _check(call, approval, shown)
             call.close(approval, state, user, clean(reason).strip()[:500])
+    crashpoint("decision.after")
     return approval
 
 

@@ -21,6 +21,8 @@ del os.environ["DJANGO_SETTINGS_MODULE"]
 from collections.abc import Iterator
 
 import pytest
+from asgiref.sync import SyncToAsync
+from django.db import connections
 
 from memory import pool
 from tests.llm_server import LLMServer
@@ -28,9 +30,11 @@ from tests.llm_server import LLMServer
 
 @pytest.fixture(scope="session")
 def django_db_setup(django_db_setup: None) -> Iterator[None]:
-    """The hot path's connections are closed before the database is dropped."""
+    """The hot path's connections are closed before the database is dropped, and that of asgiref's own thread, where
+    the views of an AsyncClient run: for test clients nothing ends with the request."""
     yield
     pool.close()
+    SyncToAsync.single_thread_executor.submit(connections.close_all).result()
 
 
 @pytest.fixture(scope="session")

@@ -15,6 +15,7 @@ from agents.agentable import Agentable, agentable_of
 from agents.connections import Choice, choice_for
 from agents.decisions import withdraw
 from agents.engine import bell
+from agents.engine.crashpoints import crashpoint
 from agents.engine.summaries import Summary, SummaryFailed, summarise
 from agents.live.announce import announce_run
 from agents.providers.base import Usage
@@ -91,9 +92,7 @@ def archive_session(thread_id: UUID, reason: ArchiveReason, *, at_once: bool = F
         if thread is None or not agentable_of(thread).has_sessions:
             return None
         choice = _choice(thread)
-        reserved = archive.reserve(
-            thread_id, reason, seconds=seconds(), share=KEPT if reason == ArchiveReason.LONG else 0, at_once=at_once
-        )
+        reserved = _reserved(thread_id, reason, KEPT if reason == ArchiveReason.LONG else 0, at_once=at_once)
     if reserved is None:
         return None
     done = complete(reserved, choice)
@@ -105,7 +104,7 @@ def archive_session(thread_id: UUID, reason: ArchiveReason, *, at_once: bool = F
 def shorten_session(holder: Holder, thread_id: UUID, choice: Choice, stop: CancelToken, share: float) -> bool:
     """Archive the older part of the session that a run is working on, under its lease; `share` of it stays."""
     with orm():
-        reserved = archive.reserve(thread_id, ArchiveReason.LONG, seconds=seconds(), share=share, holder=holder)
+        reserved = _reserved(thread_id, ArchiveReason.LONG, share, holder)
     return reserved is not None and complete(reserved, choice, stop) is Finish.DONE
 
 
@@ -118,12 +117,23 @@ def complete(reserved: Reservation, choice: Choice | None, stop: CancelToken | N
             archive.fail(reserved, str(failed))
         log.warning("session not archived", thread=str(reserved.thread_id), error=str(failed))
         return None
+    crashpoint("D10.before")
     with orm(), transaction.atomic():
         done = archive.finish(reserved, made.text, made.model)
         if done is Finish.DONE:
             withdraw(_cut_off(reserved), "The session that it belongs to was archived.")
+    crashpoint("D10.after")
     log.info("session archived", thread=str(reserved.thread_id), outcome=done, entries=len(reserved.entries))
     return done
+
+
+def _reserved(
+    thread_id: UUID, reason: ArchiveReason, share: float, holder: Holder | None = None, *, at_once: bool = False
+) -> Reservation | None:
+    crashpoint("D9.before")
+    reserved = archive.reserve(thread_id, reason, seconds=seconds(), share=share, holder=holder, at_once=at_once)
+    crashpoint("D9.after")
+    return reserved
 
 
 def seconds() -> float:

@@ -7,6 +7,7 @@ from django.db import transaction
 
 from agents.engine import journal
 from agents.engine.calls import Call, Gate
+from agents.engine.crashpoints import crashpoint
 from agents.engine.journal import Pulse
 from agents.live.announce import call_changed
 from memory.pool import orm, orm_connection
@@ -50,8 +51,10 @@ def wait(steps: "Steps") -> None:
         Cancelled: the run was stopped.
     """
     steps.record([call for call in steps.calls if call.result and not call.recorded], None)
+    crashpoint("D4.before")
     with orm(), transaction.atomic():
         stand = journal.wait_for_approval(steps.held.lease, orm_connection())
+    crashpoint("D4.after")
     if stand.waits:
         raise Waiting(stand.in_line)
     steps.feel(Pulse(stand.cancelling, stand.pending))

@@ -161,7 +161,7 @@ class Hub:
             socket_connect_timeout=2,
             retry=Retry(NoBackoff(), 0),
         )
-        self._client = redis.asyncio.Redis(connection_pool=pool)
+        self._client = redis.asyncio.Redis.from_pool(pool)
         self._healing: set[asyncio.Task[None]] = set()
         self._reader = asyncio.create_task(self._subscription.run(), name="live-hub")
 

@@ -31,6 +31,10 @@ class Child:
         self.send(signal.SIGKILL)
         assert self.is_dead(30)
 
+    def is_frozen(self) -> bool:
+        """Whether it has been stopped by a signal and not told to go on."""
+        return not self.is_dead() and Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+
     def is_dead(self, seconds: float = 0) -> bool:
         """Whether it ends within that time."""
         return bool(select.select([self._descriptor], [], [], seconds)[0])
@@ -61,5 +65,6 @@ class Nursery:
 
     def close(self) -> None:
         assert self._process.stdin
-        self._process.stdin.close()
-        self._process.wait(30)
+        with self._process:
+            self._process.stdin.close()
+            self._process.wait(30)

@@ -6,14 +6,15 @@ import time
 import urllib.error
 import urllib.request
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import orjson
 
-from tests.processes import wait_until
-
-AGAIN_SECONDS = 60.0
+AGAIN_SECONDS = 180.0
+TOO_MANY = 429
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,14 @@ class Sent:
     run: str
     created: bool
     seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A call that waits for approval, and the hash of what was shown."""
+
+    call: str
+    shown: str
 
 
 @dataclass
@@ -78,19 +87,12 @@ class Door:
 
     def send(self, goal: Goal, plan: str, client: uuid.UUID | None = None) -> Sent:
         """Say `do: PLAN`, again and again with the same client id until it is acknowledged."""
-        client, until = client or uuid.uuid4(), time.monotonic() + AGAIN_SECONDS
-        while True:
-            try:
-                return self.once(goal, plan, client)
-            except OSError:
-                if time.monotonic() > until:
-                    raise
-            time.sleep(0.1)
+        return _until_it_works(partial(self.once, goal, plan, client or uuid.uuid4()))
 
     def once(self, goal: Goal, plan: str, client: uuid.UUID) -> Sent:
         """
         Raises:
-            OSError: it was not acknowledged.
+            OSError: it was not acknowledged, or refused because too many wait already.
         """
         return self.say(goal, f"[{client}]\ndo: {plan}", client)
 
@@ -99,7 +101,7 @@ class Door:
         began = time.monotonic()
         body = {"content": content, "client_message_id": str(client)}
         status, answer = self.post(f"goals/{goal.id}/messages", body)
-        if status >= 500:
+        if status >= 500 or status == TOO_MANY:
             raise OSError(f"{status} {answer!r}")
         assert status in (200, 202), (status, answer)
         self.accepted.add((goal.thread, client))
@@ -108,16 +110,38 @@ class Door:
 
     def stop(self, run: str) -> float:
         """Stop a run; returns when that was acknowledged, by the clock of the wall."""
-        done: list[float] = []
 
-        def stopped() -> bool:
-            try:
-                status, _ = self.post(f"runs/{run}/stop", {})
-            except OSError:
-                return False
-            if status == 200:
-                done.append(time.time())
-            return status == 200
+        def stop() -> float:
+            status, answer = self.post(f"runs/{run}/stop", {})
+            if status != 200:
+                raise OSError(f"{status} {answer!r}")
+            return time.time()
 
-        wait_until(stopped, AGAIN_SECONDS)
-        return done[0]
+        return _until_it_works(stop)
+
+    def questions(self) -> list[Question]:
+        """What waits for a person's word."""
+        return [Question(each["id"], each["hash"]) for each in self.get("approvals?state=requested")["results"]]
+
+    def decide(self, question: Question, decision: str) -> int:
+        """`approve` or `reject`; returns the status: 200, or 400 when it was decided otherwise or is over.
+
+        Raises:
+            OSError: no answer, or the server's error.
+        """
+        status, answer = self.post(f"approvals/{question.call}/decide", {"decision": decision, "hash": question.shown})
+        if status >= 500:
+            raise OSError(f"{status} {answer!r}")
+        return status
+
+
+def _until_it_works[T](call: Callable[[], T]) -> T:
+    """As a device does that was not answered, or told to come back later."""
+    until = time.monotonic() + AGAIN_SECONDS
+    while True:
+        try:
+            return call()
+        except OSError:
+            if time.monotonic() > until:
+                raise
+        time.sleep(0.1)

@@ -8,14 +8,16 @@ from functools import partial
 from random import Random
 
 from tests.faults.door import Goal
-from tests.faults.oracle import REPEATED, Violation
-from tests.faults.site import LEASE, Site
-from tests.faults.trial import Tally, is_taken_up, judged, statuses, taken_up
+from tests.faults.rules import LOST, REPEATED, Violation
+from tests.faults.site import AT_ONCE, LEASE, Site
+from tests.faults.trial import Tally, endings, is_taken_up, judged, statuses, taken_up
 from tests.processes import wait_until
 
-AT_ONCE = 4
 # Comes through every durable point: local calls within and at the end of a reply, others, and a model's failure.
 PLAN = "jot+put fail mail peek jot"
+# Fails until the run lets go of its lease to wait.
+WAITING_PLAN = "jot fail fail fail mail jot"
+WAITING_POINTS = ["wait.before", "wait.after"]
 # before and after each statement of the journal that a worker commits
 POINTS = [f"{point}.{side}" for point in ("D1", "D2", "D5", "D6", "D7", "D8") for side in ("before", "after")]
 EFFECTS = ["put", "mail"]
@@ -27,7 +29,7 @@ def worker_killed_at(point: str, site: Site, rounds: int, dice: Random) -> Tally
     for _ in range(rounds):
         with site.worker(point=f"{point}:{dice.randint(1, AT_ONCE)}") as victim:
             for goal in goals:
-                site.door.send(goal, PLAN)
+                site.door.send(goal, WAITING_PLAN if point in WAITING_POINTS else PLAN)
             assert victim.is_dead(30), f"no run came to {point}"
             recoveries += _taken_up_by_another(site, goals)
     return judged(site, f"F1 kill -9 at {point}", goals, rounds * AT_ONCE, recoveries)
@@ -66,12 +68,12 @@ def web_killed_at(point: str, site: Site, rounds: int, dice: Random) -> Tally:
     return judged(site, f"F1 kill -9 at {point}", goals, sent)
 
 
-def worker_frozen(site: Site, rounds: int, dice: Random, mutant: str = "") -> Tally:
+def worker_frozen(site: Site, rounds: int, dice: Random) -> Tally:
     """F3: SIGSTOP past the lease, another takes over, SIGCONT: the first must not write any more. Every other time it
     is frozen in an effect, and so wakes up behind all its own checks."""
     goals, recoveries = site.goals(AT_ONCE), list[float]()
     for number in range(rounds):
-        with site.worker(mutant=mutant) as zombie:
+        with site.worker() as zombie:
             seen = len(site.sink.happened)
             for goal in goals:
                 site.door.send(goal, "put~0.4 jot mail~0.4 peek~0.4 jot")
@@ -81,7 +83,7 @@ def worker_frozen(site: Site, rounds: int, dice: Random, mutant: str = "") -> Ta
                 wait_until(partial(site.sink.has_more_than, seen), 30)
             zombie.send(signal.SIGSTOP)
             frozen = time.time()
-            with site.worker(mutant=mutant):
+            with site.worker():
                 wait_until(partial(is_taken_up, site, goals, frozen), LEASE + 20)
                 zombie.send(signal.SIGCONT)
                 site.quiet(goals)
@@ -110,10 +112,8 @@ def deployed(site: Site, rounds: int, dice: Random) -> Tally:
         [[goal.thread for goal in goals]],
     ).fetchone()
     assert row
-    tally = judged(site, "F10 SIGTERM", goals, rounds, remark=f"{row[0]} leases ran out")
-    wrong = [Violation("lost", "I18 a run was ended by the deploy", str(ended))] if set(ended) - {"succeeded"} else []
-    tally.found = [*tally.found, *wrong]
-    return tally
+    wrong = [Violation(LOST, "I18 a run was ended by the deploy", str(ended))] * bool(set(ended) - {"succeeded"})
+    return judged(site, "F10 SIGTERM", goals, rounds, remark=f"{row[0]} leases ran out", also=wrong)
 
 
 def stopped(site: Site, rounds: int, dice: Random) -> Tally:
@@ -130,9 +130,23 @@ def stopped(site: Site, rounds: int, dice: Random) -> Tally:
                     site.quiet(goals)
             else:
                 site.quiet(goals)
-    tally = judged(site, "F11 stop at any moment", goals, len(stops))
-    tally.found = [*tally.found, *_late_starts(site, stops)]
-    return tally
+    return judged(site, "F11 stop at any moment", goals, len(stops), also=_late_starts(site, stops))
+
+
+def stopped_at(site: Site, rounds: int, dice: Random) -> Tally:
+    """F11: stop at each point, one after the other, while the worker stands still there."""
+    goals, stops = site.goals(2), dict[str, float]()
+    for number in range(rounds):
+        point = (*POINTS, *WAITING_POINTS)[number % len((*POINTS, *WAITING_POINTS))]
+        with site.worker(point=f"{point}:{dice.randint(1, 2)}:SIGSTOP") as worker:
+            plan = WAITING_PLAN if point in WAITING_POINTS else PLAN
+            runs = [site.door.send(goal, plan).run for goal in goals]
+            wait_until(worker.is_frozen, 30)
+            stops |= {run: site.door.stop(run) for run in runs}
+            worker.send(signal.SIGCONT)
+            site.quiet(goals)
+    remark = endings(site, goals)
+    return judged(site, "F11 stop at each point", goals, len(stops), remark=remark, also=_late_starts(site, stops))
 
 
 def _late_starts(site: Site, stops: dict[str, float]) -> list[Violation]:

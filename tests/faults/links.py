@@ -7,11 +7,10 @@ from random import Random
 
 from tests.faults import oracle
 from tests.faults.proxy import Cut, Mode
-from tests.faults.site import LEASE, Site
-from tests.faults.trial import Tally, is_taken_up, judged, statuses, taken_up
+from tests.faults.site import AT_ONCE, LEASE, Site
+from tests.faults.trial import Tally, endings, is_taken_up, judged, taken_up
 from tests.processes import wait_until
 
-AT_ONCE = 4
 # What only the statements of the journal carry: their entries. And the commit of a local effect.
 JOURNAL, LOCAL = re.compile(b'"seq"'), re.compile(b"COMMIT")
 
@@ -33,8 +32,7 @@ def commit_cut(side: str, site: Site, rounds: int, dice: Random) -> Tally:
             site.quiet(goals)
             cuts += cut.done.is_set()
             recoveries += taken_up(site, goals, at) if cut.done.is_set() else []
-    ended = ", ".join(f"{count} {status}" for status, count in statuses(site, goals).items())
-    return judged(site, f"F2 link cut {side} a commit", goals, cuts, recoveries, ended)
+    return judged(site, f"F2 link cut {side} a commit", goals, cuts, recoveries, endings(site, goals))
 
 
 def postgres_black_hole(site: Site, rounds: int, dice: Random, mutant: str = "") -> Tally:
@@ -56,10 +54,8 @@ def postgres_black_hole(site: Site, rounds: int, dice: Random, mutant: str = "")
                 site.to_postgres.heal()
                 site.quiet(goals)
     late = oracle.late(site.database, site.sink, [goal.thread for goal in goals])
-    tally = judged(site, "F4 black hole to PostgreSQL", goals, rounds * len(goals), recoveries)
-    tally.found = [*tally.found, *late]
-    tally.remark = f"{len(late)} late effects"
-    return tally
+    remark = f"{len(late)} late effects"
+    return judged(site, "F4 black hole to PostgreSQL", goals, rounds * len(goals), recoveries, remark, late)
 
 
 def model_link_reset(site: Site, rounds: int, dice: Random) -> Tally:
@@ -72,8 +68,7 @@ def model_link_reset(site: Site, rounds: int, dice: Random) -> Tally:
             time.sleep(dice.uniform(0, 0.8))
             site.to_model.reset()
             site.quiet(goals)
-    ended = ", ".join(f"{count} {status}" for status, count in statuses(site, goals).items())
-    return judged(site, "F2 link to the model reset", goals, rounds * AT_ONCE, remark=ended)
+    return judged(site, "F2 link to the model reset", goals, rounds * AT_ONCE, remark=endings(site, goals))
 
 
 def valkey_link_lost(site: Site, rounds: int, dice: Random) -> Tally:

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from importlib import import_module
 
+from django.conf import settings
+
 from agents.engine import leases
 from agents.engine.journal import LeaseLost, end, fragments, steps
 from agents.engine.leases import Held
@@ -30,6 +32,12 @@ def no_fence() -> None:
         assert fragments.FENCE in sql or "run.lease_token = %(token)s" in sql
         loose = sql.replace(fragments.FENCE, "run.id = %(run)s").replace("AND run.lease_token = %(token)s", "")
         setattr(module, name, loose)
+
+
+@mutant
+def impatient() -> None:
+    """Nothing is taken out, but a model that hangs is given up in seconds instead of minutes."""
+    settings.WAYMARK_MODEL_IDLE_SECONDS = settings.WAYMARK_MODEL_SILENT_SECONDS = 1.5
 
 
 @mutant

@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import HealthCheck, Phase, given, seed, settings, strategies as st
 
-from tests.faults.oracle import LOST, Violation
+from tests.faults.rules import LOST, Violation
 from tests.faults.site import Site
 from tests.faults.trial import Tally, judged
 from tests.llm_script import DONE, F, Raw
@@ -44,19 +44,18 @@ def poisoned(site: Site, rounds: int, dice: Random) -> Tally:
     @given(said=TEXT, answered=TEXT, times=HUGE, name=NAME, arguments=ARGUMENTS)
     def talk(said: str, answered: str, times: int, name: str, arguments: str) -> None:
         marker, client = f"[{uuid.uuid4()}]", uuid.uuid4()
-        site.mind.scripted[marker] = [_called(name, arguments), _spoken(answered * times)]
+        site.mind.scripted[marker] = iter([_called(name, arguments), _spoken(answered * times)])
         site.door.say(goals[0], f"{marker} {said * times}"[:90_000], client)
         healthy = site.quiet(goals, 30)
-        assert len(site.mind.scripted.pop(marker)) < 2, "the poison was not taken"
+        del site.mind.scripted[marker]
+        assert site.mind.asked.pop(marker, None), "the poison was not taken"
         run = site.door.send(goals[0], "jot").run
         if not healthy or not site.quiet(goals, 30) or _status(site, run) != "succeeded":
             found.append(Violation(LOST, "a conversation is stuck", repr((said, answered, times, name, arguments))))
 
     with site.worker():
         talk()
-    tally = judged(site, "F14 poisoned content", goals, rounds)
-    tally.found = [*tally.found, *found]
-    return tally
+    return judged(site, "F14 poisoned content", goals, rounds, also=found)
 
 
 def _called(name: str, arguments: str) -> Raw:

@@ -13,8 +13,8 @@ from typing import Any
 import psycopg
 from rq import Queue
 
-from tests.faults.door import Goal, Sent
-from tests.faults.oracle import LOST, REPEATED, Violation
+from tests.faults.door import Goal
+from tests.faults.rules import LOST, REPEATED, Violation
 from tests.faults.site import Site
 from tests.faults.trial import Tally, judged
 
@@ -37,7 +37,7 @@ def workers_race(site: Site, rounds: int, dice: Random) -> Tally:
     sql = "SELECT run_id, count(*) FROM faults.claims JOIN memory_agentrun r ON r.id = run_id WHERE thread_id = ANY(%s)"
     for run, claims in _rows(site, f"{sql} GROUP BY 1 HAVING count(*) <> 1", goals):
         found.append(Violation(REPEATED, f"I3 claimed {claims} times", str(run)))
-    return _with(judged(site, "F6 8 workers, 50 bells", goals, rounds), found)
+    return judged(site, "F6 8 workers, 50 bells", goals, rounds, also=found)
 
 
 def same_message_at_once(site: Site, rounds: int, dice: Random) -> Tally:
@@ -51,7 +51,7 @@ def same_message_at_once(site: Site, rounds: int, dice: Random) -> Tally:
             if kinds != (1, 1, 1):
                 found.append(Violation(REPEATED, f"I2 messages, runs, 202s: {kinds}", str(client)))
         site.quiet(goals)
-    return _with(judged(site, "F7 one client id 20 times", goals, rounds), found)
+    return judged(site, "F7 one client id 20 times", goals, rounds, also=found)
 
 
 def message_around_the_end(site: Site, rounds: int, dice: Random) -> Tally:
@@ -122,14 +122,14 @@ def bell_before_the_row(site: Site, rounds: int, dice: Random) -> Tally:
         site.quiet(goals)
         if worker.is_dead():
             found.append(Violation(LOST, "the worker died of it", worker.name))
-    return _with(judged(site, "F7 CON-02 a bell before its row", goals, rounds), found)
+    return judged(site, "F7 CON-02 a bell before its row", goals, rounds, also=found)
 
 
-def at_once(calls: Sequence[Callable[[], Any]]) -> list[Sent]:
+def at_once[T](calls: Sequence[Callable[[], T]]) -> list[T]:
     """Do all of it, begun at the same instant; their results in order."""
     gate = threading.Barrier(len(calls))
 
-    def run(call: Callable[[], Any]) -> Any:
+    def run(call: Callable[[], T]) -> T:
         gate.wait()
         return call()
 
@@ -139,8 +139,3 @@ def at_once(calls: Sequence[Callable[[], Any]]) -> list[Sent]:
 
 def _rows(site: Site, sql: str, goals: Sequence[Goal]) -> list[tuple[Any, ...]]:
     return site.database.execute(sql, [[goal.thread for goal in goals]]).fetchall()
-
-
-def _with(tally: Tally, found: Sequence[Violation]) -> Tally:
-    tally.found = [*tally.found, *found]
-    return tally

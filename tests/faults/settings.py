@@ -3,4 +3,5 @@
 from config.settings import *  # noqa: F403
 from config.settings import AGENT_TOOLS
 
-AGENT_TOOLS = [*AGENT_TOOLS, *(f"tests.faults.tools.{name}" for name in ("Peek", "Jot", "Put", "Mail"))]
+TOOLS = ("Peek", "Jot", "Put", "Mail", "Wire", "Nap", "Fax", "Balk")
+AGENT_TOOLS = [*AGENT_TOOLS, *(f"tests.faults.tools.{name}" for name in TOOLS)]

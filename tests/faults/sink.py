@@ -1,4 +1,8 @@
-"""The world outside: counts the effects of tools by the ids of their calls, where no rollback reaches."""
+"""The world outside: counts the effects of tools by the ids of their calls, where no rollback reaches.
+
+A tool says in its request how long the answer is to be held back, FOR_EVER until `release`; and whether only at the
+first request of that call.
+"""
 
 import threading
 import time
@@ -8,6 +12,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Self
 
 import orjson
+
+FOR_EVER = 900.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +32,7 @@ class Sink:
 
     def __init__(self) -> None:
         self.happened: list[Happening] = []
+        self._release = threading.Event()
         sink = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -36,8 +43,10 @@ class Sink:
                     return  # the worker died before it had said it all
                 about = orjson.loads(body)
                 _, kind, call = self.path.split("/")
+                first = not sink.times(kind)[call]
                 sink.happened.append(Happening(kind, call, about["run"], about["worker"], time.time()))
-                time.sleep(about["hold"])
+                if first or not about["once"]:
+                    sink.hold(about["hold"])
                 self.send_response(204)
                 self.end_headers()
 
@@ -64,6 +73,17 @@ class Sink:
     @property
     def address(self) -> str:
         return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def hold(self, seconds: float) -> None:
+        if seconds < FOR_EVER:
+            time.sleep(seconds)
+        else:
+            self._release.wait(seconds)
+
+    def release(self) -> None:
+        """Answer all that were to be held for ever."""
+        before, self._release = self._release, threading.Event()
+        before.set()
 
     def times(self, kind: str) -> Counter[str]:
         """How often each call of a kind took effect."""

@@ -29,8 +29,11 @@ from tests.faults.sink import Sink
 from tests.llm_server import LLMServer
 from tests.processes import wait_until
 
-# Short, so that a repetition takes seconds; in the proportions of the real ones.
+# Short, so that a repetition takes seconds; in the proportions of the real ones, but that a model is waited for even
+# less, and that as many runs of a user are at work as the scenarios begin at once.
 LEASE, RENEW, SWEEP, BELL_GRACE = 2.0, 0.4, 0.3, 1.0
+HELD, FIRST_WAIT, SUMMARY, TICK = 0.1, 0.2, 3.0, 1.0
+AT_ONCE = 4
 OWNER = {"WAYMARK_OWNER_EMAIL": "owner@example.org", "WAYMARK_OWNER_PASSWORD": "a long enough pass phrase"}
 WITNESS = Path(__file__).with_name("witness.sql")
 
@@ -70,6 +73,7 @@ class Site:
         for server in (self.postgres, self.valkey):
             self.spawn(server)
             self.cleanup.callback(self._stop, server)
+        self.cleanup.callback(self._hang_up)
         self.postgres.ensure_database()
         self.sink = self.cleanup.enter_context(Sink())
         self.model = self.cleanup.enter_context(LLMServer())
@@ -94,9 +98,13 @@ class Site:
     def _stop(self, server: Server) -> None:
         stopped(self.processes[server.name], server)
 
-    def end(self, server: Server, number: int) -> None:
-        if server is self.postgres and self._database is not None:
+    def _hang_up(self) -> None:
+        if self._database is not None:
             self._database.close()
+
+    def end(self, server: Server, number: int) -> None:
+        if server is self.postgres:
+            self._hang_up()
         self.processes[server.name].send_signal(number)
         assert gone(self.processes[server.name], 30)
 
@@ -133,13 +141,16 @@ class Site:
             child.send(signal.SIGCONT)
             child.kill()
 
+    def log(self, child: Child) -> str:
+        return (self.folder / f"{child.name}.log").read_text()
+
     def command(self, *args: str) -> str:
         """The output of a manage.py command."""
         name = f"command-{len(self.children)}"
         child, _ = self._nursery(False, "").start("command", name, "", args)
         self.children.append(child)
         assert child.is_dead(120)
-        return (self.folder / f"{name}.log").read_text()
+        return self.log(child)
 
     def _nursery(self, fragile: bool, mutant: str) -> Nursery:
         if (fragile, mutant) not in self.nurseries:
@@ -161,6 +172,12 @@ class Site:
             "WAYMARK_LEASE_SECONDS": str(LEASE),
             "WAYMARK_RENEW_SECONDS": str(RENEW),
             "WAYMARK_SWEEP_SECONDS": str(SWEEP),
+            "WAYMARK_TICK_SECONDS": str(TICK),
+            "WAYMARK_RETRY_HELD_SECONDS": str(HELD),
+            "WAYMARK_RETRY_FIRST_SECONDS": str(FIRST_WAIT),
+            "WAYMARK_SUMMARY_SECONDS": str(SUMMARY),
+            "WAYMARK_SUMMARY_TRIES": "100",
+            "WAYMARK_MAX_RUNNING_PER_USER": str(AT_ONCE),
             "WAYMARK_MAX_ITERATIONS": "200",
             "WAYMARK_MAX_SAME_TOOL": "200",
             "WAYMARK_DRAIN_SECONDS": "10",

@@ -11,6 +11,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from random import Random
 
 from tests.faults.children import Child
@@ -18,7 +19,7 @@ from tests.faults.door import Goal
 from tests.faults.kills import POINTS
 from tests.faults.proxy import Cut, Mode
 from tests.faults.site import LEASE, Site
-from tests.faults.trial import Tally, judged, statuses
+from tests.faults.trial import Tally, endings, judged
 
 TALKERS, WORKERS = 12, 3
 WORDS = ["jot", "put", "mail", "peek", "jot+mail", "put~0.2", "mail~0.3", "peek@0.2", "fail", "mail*3~0.1", "end@0.3"]
@@ -100,26 +101,23 @@ class Soak:
 def soaked(site: Site, seconds: int, dice: Random) -> Tally:
     """F17: break things for that many seconds, then let all come to rest."""
     goals, over, said = site.goals(TALKERS), threading.Event(), list[str]()
-    talkers = [
-        threading.Thread(target=_talk, args=(site, goal, Random(dice.random()), over, said), daemon=True)
-        for goal in goals
-    ]
     soak, until = Soak(site, dice), time.monotonic() + seconds
-    for talker in talkers:
-        talker.start()
-    while time.monotonic() < until:
-        soak.step()
-    over.set()
-    site.heal()
-    with site.worker():
-        for talker in talkers:
-            talker.join()
-        site.quiet(goals, 120)
+    with ThreadPoolExecutor(TALKERS) as people:
+        try:
+            talks = [people.submit(_talk, site, goal, Random(dice.random()), over, said) for goal in goals]
+            while time.monotonic() < until:
+                soak.step()
+        finally:
+            over.set()
+        site.heal()
+        with site.worker():
+            for talk in talks:
+                talk.result()
+            site.quiet(goals, 120)
     for worker in soak.workers:
         worker.send(signal.SIGCONT)
         worker.kill()
-    ended = ", ".join(f"{count} {status}" for status, count in statuses(site, goals).items())
-    return judged(site, f"F17 soak, {soak.done.total()} faults", goals, len(said), remark=ended)
+    return judged(site, f"F17 soak, {soak.done.total()} faults", goals, len(said), remark=endings(site, goals))
 
 
 def _talk(site: Site, goal: Goal, dice: Random, over: threading.Event, said: list[str]) -> None:

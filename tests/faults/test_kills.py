@@ -9,7 +9,7 @@ from tests.faults.conftest import Run
 from tests.faults.site import LEASE
 
 
-@pytest.mark.parametrize("point", kills.POINTS)
+@pytest.mark.parametrize("point", [*kills.POINTS, *kills.WAITING_POINTS])
 def test_F1_a_worker_killed_at_a_durable_point_loses_and_repeats_nothing(run: Run, point: str) -> None:
     tally = run(partial(kills.worker_killed_at, point), 1)
     assert max(tally.recoveries, default=0) < LEASE + 20, "7 s on a machine that has nothing else to do"
@@ -36,3 +36,7 @@ def test_F10_a_deploy_ends_no_run(run: Run) -> None:
 
 def test_F11_after_a_stop_nothing_starts(run: Run) -> None:
     run(kills.stopped, 2)
+
+
+def test_F11_a_stop_at_any_point_ends_the_run(run: Run) -> None:
+    run(kills.stopped_at, 4)

@@ -1,4 +1,5 @@
-"""A tool of each effect class. All but the local one act on the sink, which counts them outside the database."""
+"""A tool of each effect class, those that hang, and one that needs approval. All but `jot` act on the sink, which
+counts them outside the database."""
 
 import os
 import urllib.request
@@ -10,11 +11,21 @@ from pydantic import Field
 
 from memory.models import Author, Thread
 from memory.notes import create_note
-from tools.base import Arguments, Effect, Outcome, Reversal, Tool, ToolContext, Wording
+from tools.base import Arguments, Effect, Outcome, Reversal, Risk, Tool, ToolContext, Wording
 
 
 class Hold(Arguments):
     hold: float = Field(0, description="How long the other side takes to answer after the effect. Seconds.")
+
+
+def act(kind: str, arguments: Hold, context: ToolContext, *, once: bool = False) -> None:
+    """Take effect outside; `once`: only the first request of a call is held."""
+    worker = os.environ.get("PGAPPNAME", "")
+    about = {"run": context.run_id, "worker": worker, "hold": arguments.hold, "once": once}
+    address = f"{os.environ['FAULTS_SINK']}/{kind}/{context.action_id}"
+    request = urllib.request.Request(address, orjson.dumps(about), method="POST")
+    with urllib.request.urlopen(request, timeout=settings.WAYMARK_MAX_SECONDS):
+        pass
 
 
 class Outside(Tool[Hold]):
@@ -25,11 +36,8 @@ class Outside(Tool[Hold]):
     Arguments = Hold
 
     def run(self, arguments: Hold, context: ToolContext) -> Outcome:
-        about = {"run": context.run_id, "worker": os.environ.get("PGAPPNAME", ""), "hold": arguments.hold}
-        address = f"{os.environ['FAULTS_SINK']}/{self.name}/{context.action_id}"
-        request = urllib.request.Request(address, orjson.dumps(about), method="POST")
-        with urllib.request.urlopen(request, timeout=settings.WAYMARK_MAX_SECONDS):
-            return Outcome(f"{self.name} done")
+        act(self.name, arguments, context)
+        return Outcome(f"{self.name} done")
 
 
 class Peek(Outside):
@@ -52,6 +60,24 @@ class Mail(Outside):
     parallel_safe: ClassVar[bool] = False
 
 
+class Wire(Mail):
+    name = "wire"
+    description = "Like mail, and only with a person's word."
+    risk = Risk.RESTRICTED
+
+
+class Nap(Outside):
+    name = "nap"
+    description = "Only looks, and pays no heed to its stop signal, like every tool here; but little time is given."
+    timeout_seconds = 1.0
+
+
+class Fax(Mail):
+    name = "fax"
+    description = "Must never happen twice, and may hang."
+    timeout_seconds = 1.0
+
+
 class Jot(Tool[Hold]):
     """Local: a note whose title is the call's id."""
 
@@ -68,3 +94,14 @@ class Jot(Tool[Hold]):
         thread = Thread(pk=context.thread_id, user_id=context.user_id)
         create_note(thread, str(context.action_id), "", Author.AGENT)
         return Outcome("jot done")
+
+
+class Balk(Jot):
+    name = "balk"
+    description = "Like jot, but its first try may hang with its transaction open."
+    timeout_seconds = 1.0
+
+    def run(self, arguments: Hold, context: ToolContext) -> Outcome:
+        outcome = super().run(arguments, context)
+        act(self.name, arguments, context, once=True)
+        return outcome

@@ -7,7 +7,7 @@ from random import Random
 
 from tests.faults import oracle
 from tests.faults.door import Goal
-from tests.faults.oracle import HISTORY, LOST, REPEATED, STUCK, Violation
+from tests.faults.rules import HISTORY, LOST, REPEATED, STUCK, Violation
 from tests.faults.site import Site
 
 KINDS = (LOST, REPEATED, STUCK, HISTORY)
@@ -20,6 +20,7 @@ class Tally:
     unknown: tool calls whose outcome nobody knows, which is allowed.
     recoveries: seconds from the fault until a worker took the run (up again).
     remark: a figure of this fault alone.
+    took: seconds for all of it.
     """
 
     fault: str
@@ -28,13 +29,14 @@ class Tally:
     unknown: int = 0
     recoveries: list[float] = field(default_factory=list)
     remark: str = ""
+    took: float = 0
 
-    HEAD = ("fault", "runs", *KINDS, "unknown", "recovery p50", "p95", "")
+    HEAD = ("fault", "runs", *KINDS, "unknown", "recovery p50", "p95", "took", "")
 
     def row(self) -> tuple[str, ...]:
         counts = oracle.counted(self.found)
         figures = [self.repetitions, *(counts[kind] for kind in KINDS), self.unknown]
-        return (self.fault, *map(str, figures), *self._seconds(), self.remark)
+        return (self.fault, *map(str, figures), *self._seconds(), f"{self.took:.0f} s", self.remark)
 
     def _seconds(self) -> tuple[str, str]:
         if not self.recoveries:
@@ -56,11 +58,12 @@ def judged(
     repetitions: int,
     recoveries: Collection[float] = (),
     remark: str = "",
+    also: Sequence[Violation] = (),
 ) -> Tally:
-    """All is quiet, or has had the time to be: ask the oracle."""
+    """All is quiet, or has had the time to be: ask the oracle. `also` is what the scenario has found by itself."""
     threads = [goal.thread for goal in goals]
     accepted = [client for thread, client in site.door.accepted if thread in threads]
-    found = oracle.violations(site.database, site.sink, threads, accepted)
+    found = [*also, *oracle.violations(site.database, site.sink, threads, accepted)]
     found += [Violation(HISTORY, words, "the model's server refused it") for words in site.model.violations]
     site.model.violations.clear()
     return Tally(fault, repetitions, found, oracle.unknown(site.database, threads), list(recoveries), remark)
@@ -86,3 +89,8 @@ def statuses(site: Site, goals: Collection[Goal]) -> dict[str, int]:
     """How many runs of these goals are in which state."""
     sql = "SELECT status, count(*) FROM memory_agentrun WHERE thread_id = ANY(%s) GROUP BY 1"
     return dict(site.database.execute(sql, [[goal.thread for goal in goals]]).fetchall())
+
+
+def endings(site: Site, goals: Collection[Goal]) -> str:
+    """How the runs of these goals ended, in words for the table."""
+    return ", ".join(f"{count} {status}" for status, count in statuses(site, goals).items())

@@ -4,28 +4,28 @@ import contextlib
 import http.client
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from random import Random
 from urllib.parse import urlsplit
 
 from tests.faults.door import Door, Goal
-from tests.faults.oracle import LOST, REPEATED, Violation
+from tests.faults.rules import LOST, REPEATED, Violation
 from tests.faults.site import Site
 from tests.faults.trial import Tally, judged
 
 type Event = tuple[str, str]
 
-SILENT_SECONDS = 1.0
+SILENT_SECONDS, PATIENCE_SECONDS = 0.5, 30.0
 
 
-class Follower:
-    """A device that reads a goal's event stream. With `dice` it loses its connection after a few bytes, every time.
+class Viewer(ABC):
+    """Somebody who looks on from now until told to finish. With `dice` the connection is lost early, every time.
 
-    seen: what came, as (id, data), without greetings.
+    lost: how often it was.
     """
 
     def __init__(self, door: Door, goal: Goal, dice: Random | None = None) -> None:
-        self.seen: list[Event] = []
         self.lost = 0
         self._door, self._goal, self._dice = door, goal, dice
         self._last = door.cursor(goal)
@@ -33,21 +33,35 @@ class Follower:
         self._thread = threading.Thread(target=self._follow, daemon=True)
         self._thread.start()
 
-    def finish(self) -> list[Event]:
-        """Stop once nothing has come for a while."""
-        count = -1
-        while count != len(self.seen):
-            count = len(self.seen)
+    def finish(self) -> None:
+        """Stop once the last event has been seen and none has come for a while."""
+        until, tip = time.monotonic() + PATIENCE_SECONDS, ""
+        while time.monotonic() < until and (tip != self._door.cursor(self._goal) or self._last != tip):
+            tip = self._door.cursor(self._goal)
             time.sleep(SILENT_SECONDS)
         self._over.set()
         self._thread.join(20)
-        return self.seen
+
+    @abstractmethod
+    def _listen(self) -> None:
+        """Take up the events after `_last` and keep that up to date, until the connection is lost or all is over."""
 
     def _follow(self) -> None:
         while not self._over.is_set():
             with contextlib.suppress(OSError, http.client.HTTPException):
                 self._listen()
             self.lost += 1
+
+
+class Follower(Viewer):
+    """A device that reads a goal's event stream.
+
+    seen: what came, as (id, data), without greetings.
+    """
+
+    def __init__(self, door: Door, goal: Goal, dice: Random | None = None) -> None:
+        self.seen: list[Event] = []
+        super().__init__(door, goal, dice)
 
     def _listen(self) -> None:
         where = urlsplit(self._door.address)
@@ -94,15 +108,16 @@ def connection_lost_and_resumed(site: Site, rounds: int, dice: Random) -> Tally:
             for _ in range(rounds):
                 site.door.send(goal, "jot+put@0.1 mail@0.1 peek end@0.1")
                 site.quiet([goal])
-            wanted, seen = steady.finish(), unsteady.finish()
+            for follower in (steady, unsteady):
+                follower.finish()
+            wanted, seen = steady.seen, unsteady.seen
             breaks += unsteady.lost
             found += [Violation(LOST, "an event is missing", data) for data in _without(wanted, seen)]
             found += [Violation(REPEATED, "an event came twice", data) for data in _without(seen, wanted)]
             if not wanted or not breaks:
                 found.append(Violation(LOST, "no event came, or no connection was lost", goal.id))
-    tally = judged(site, "F16 viewers resume", goals, rounds * len(goals), remark=f"{breaks} lost connections")
-    tally.found = [*tally.found, *found]
-    return tally
+    remark = f"{breaks} lost connections"
+    return judged(site, "F16 event stream resumed", goals, rounds * len(goals), remark=remark, also=found)
 
 
 def _without(some: list[Event], others: list[Event]) -> list[str]:

@@ -37,6 +37,17 @@ BEGIN
 END $$;
 CREATE TRIGGER faults_watch AFTER UPDATE ON memory_agentrun FOR EACH ROW EXECUTE FUNCTION faults.watch_run();
 
+-- Where a scenario may let a commit wait (ends.py, people.py): all rows are written then, and all locks are held.
+CREATE FUNCTION faults.wait_to_commit() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM pg_advisory_xact_lock_shared(7301, TG_ARGV[0]::int);
+  RETURN NULL;
+END $$;
+CREATE TRIGGER faults_wait AFTER UPDATE ON memory_agentrun FOR EACH ROW
+  WHEN (NEW.status <> OLD.status AND NEW.status IN ('waiting_approval', 'succeeded', 'failed', 'cancelled')) EXECUTE FUNCTION faults.wait_to_commit(1);
+CREATE TRIGGER faults_wait AFTER INSERT ON memory_threadmessage FOR EACH ROW
+  WHEN (NEW.client_message_id IS NOT NULL) EXECUTE FUNCTION faults.wait_to_commit(2);
+
 CREATE FUNCTION faults.watch_write() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   IF NEW.run_id IS NOT NULL AND faults.is_stranger(NEW.run_id) THEN

@@ -5,6 +5,7 @@ from uuid import UUID
 
 from psycopg import Connection
 
+from agents.engine.crashpoints import crashpoint
 from agents.engine.journal.fragments import FENCE, NEXT_IN_LINE, PULSE, execute, fence_of, fenced
 from agents.engine.journal.rows import Lease, LeaseLost, Pulse, Stand
 
@@ -65,5 +66,7 @@ def start(lease: Lease, action_id: UUID, digest: str) -> tuple[bool, Pulse]:
     """D5 of a call that was recorded as intent: only when nothing asks for approval, or exactly this was approved.
     Returns whether it is started."""
     parameters = fence_of(lease) | {"action": action_id, "digest": digest, "fence": lease.fence}
+    crashpoint("start.before")
     pulse = fenced(START, lease, parameters, STARTED)
+    crashpoint("start.after")
     return bool(execute(f"SELECT {STARTED}", parameters, None)[0][0]), pulse

@@ -125,7 +125,9 @@ def retry_later(lease: Lease, settled: Settled, seconds: float, cell: Cell) -> W
     """Let go of a run whose model failed, until `seconds` from now. The run stays its thread's live one, so that
     messages which come meanwhile join it. `cell` says so in the thread; its `next_at` is PostgreSQL's."""
     parameters = {"thread": lease.thread_id, "user": lease.user_id, "seconds": seconds, "cells": as_json([cell])}
+    crashpoint("wait.before")
     rows = execute(RETRY_LATER, fence_of(lease) | settle_parameters(lease, settled) | parameters, None)
+    crashpoint("wait.after")
     if not rows:
         raise LeaseLost
     return Waiting(*rows[0])
