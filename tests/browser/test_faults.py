@@ -76,7 +76,7 @@ def assert_ready(page: Page) -> None:
 
 def test_a_worker_killed_in_mid_sentence_leaves_a_conversation_that_goes_on(page: Page, site: Site, goal: Goal) -> None:
     first, second = threading.Event(), threading.Event()
-    site.mind.scripted["How far"] = [Reply(HALF * 2, hold=first), Reply(WHOLE, hold=second)]
+    site.mind.scripted["How far"] = iter([Reply(HALF * 2, hold=first), Reply(WHOLE, hold=second)])
     look_at(page, goal)
     with site.worker() as victim:
         send(page, "How far should I run?")
@@ -114,8 +114,8 @@ def test_without_valkey_a_page_asks_for_the_answer_and_is_live_again_with_it(
     page: Page, site: Site, goal: Goal
 ) -> None:
     first, second = threading.Event(), threading.Event()
-    site.mind.scripted["How far"] = [Reply(HALF * 2 + WHOLE, hold=first)]
-    site.mind.scripted["And now"] = [Reply(HALF * 2, hold=second)]
+    site.mind.scripted["How far"] = iter([Reply(HALF * 2 + WHOLE, hold=first)])
+    site.mind.scripted["And now"] = iter([Reply(HALF * 2, hold=second)])
     page.clock.install()
     look_at(page, goal)
     with site.worker():
