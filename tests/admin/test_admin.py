@@ -314,18 +314,18 @@ def test_health_shows_the_last_report_of_each_check(desk: Client) -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_staff_look_for_trouble_now_and_put_it_right(desk: Client) -> None:
-    run = AgentRunFactory.create(status=RunStatus.RETRY_WAIT)
+    run = AgentRunFactory.create(status=RunStatus.RUNNING)
     Thread.objects.filter(pk=run.thread_id).update(live_run=run.pk)
     path = reverse("admin:agents_healthreport_run")
     assert desk.get(path).status_code == 405
     desk.post(path)
     report = HealthReport.objects.get(name="stuck_runs")
-    assert (report.found, report.fixed, report.by_hand, report.examples) == (1, 0, True, [f"run {run.pk} (retry_wait)"])
+    assert (report.found, report.fixed, report.by_hand, report.examples) == (1, 0, True, [f"run {run.pk} (running)"])
     assert "1 found, 0 put right" in desk.get(page_of(HealthReport, "changelist")).content.decode()
     desk.post(path, {"fix": "1"})
     assert HealthReport.objects.filter(name="stuck_runs", found=1, fixed=1).exists()
     run.refresh_from_db()
-    assert run.due_at
+    assert run.lease_until
     assert {entry.change_message for entry in LogEntry.objects.all()} == {"Looked", "Repaired"}
 
 
