@@ -114,6 +114,11 @@ def signup_open() -> bool:
     return bool(settings.WAYMARK_SIGNUP_OPEN)
 
 
+@register.simple_tag
+def sends_mail() -> bool:
+    return bool(settings.SENDS_MAIL)
+
+
 @register.filter
 def at(mapping: Mapping[Any, Any], key: object) -> object:
     """Look a key up that is itself a variable."""
