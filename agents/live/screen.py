@@ -14,10 +14,11 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
 from agents.agentable import Agentable, agentable_of
+from agents.fairness import is_full
 from agents.live import turns
 from agents.live.cells import turn_html, with_live
 from agents.live.snapshot import Place, place
-from agents.models import AgentTask, CallStatus, ModelCall, TaskStatus, UserAgent
+from agents.models import AgentTask, CallStatus, ModelCall, UserAgent
 from agents.services import assistant_of
 from memory.models import AgentRun, Note, RunStatus, Thread
 
@@ -101,7 +102,10 @@ def in_zone_of(thread: Thread) -> timezone.override:
 
 
 def _live(thread: Thread) -> AgentRun | None:
-    return AgentRun.objects.live().filter(thread=thread).first()
+    run = AgentRun.objects.live().filter(thread=thread).first()
+    if run is not None:
+        run.thread = thread
+    return run
 
 
 def _screen(thread: Thread, where: Place, live: AgentRun | None, shown: list[turns.Turn], older: UUID | None) -> Screen:
@@ -115,7 +119,7 @@ def _screen(thread: Thread, where: Place, live: AgentRun | None, shown: list[tur
         older=older,
         bar=bar(agent, live, has_panel=has_panel),
         queue=render_to_string("agents/parts/queue.html", {"waiting": turns.waiting(thread)}),
-        panel=panel(thread) if has_panel else SafeString(),
+        panel=panel(agent) if has_panel else SafeString(),
     )
 
 
@@ -128,6 +132,7 @@ def bar(agent: Agentable, live: AgentRun | None, *, has_panel: bool) -> SafeStri
         "tone": tone,
         "mark": mark,
         "statuses": RunStatus,
+        "full": live is not None and live.status == RunStatus.QUEUED and is_full(live.thread.user),
         "asks_again": live is not None and asks_again(live),
         "has_panel": has_panel,
     }
@@ -143,16 +148,18 @@ def asks_again(run: AgentRun) -> bool:
     return now[0] == CallStatus.STARTED and before == [(CallStatus.FAILED, now[1])]
 
 
-def panel(thread: Thread) -> SafeString:
+def panel(agent: Agentable) -> SafeString:
+    thread = agent.thread
     notes = Note.objects.filter(thread=thread)
     tasks = AgentTask.objects.filter(parent=thread)
     runs = AgentRun.objects.filter(thread=thread)
     context = {
+        "agent": agent,
         "thread": thread,
         "notes": notes.defer("body")[:NOTES_SHOWN],
         "notes_count": notes.count(),
         "tasks": tasks.defer("instructions", "result").order_by("-created_at")[:TASKS_SHOWN],
-        "tasks_active": tasks.filter(status=TaskStatus.ACTIVE).count(),
+        "tasks_count": tasks.count(),
         "runs": [(run, _lasted(run)) for run in runs.order_by("-created_at")[:RUNS_SHOWN]],
         "runs_count": runs.aggregate(n=Count("pk"))["n"],
     }
