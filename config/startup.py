@@ -26,6 +26,7 @@ WORKER_CONCURRENCY = 100
 WEB = "Web server"
 # Stopped in this order: whoever uses a server before the server.
 APPLICATION, VALKEY, POSTGRES = 0, 1, 2
+THIS_MACHINE = ("127.0.0.1", "localhost", "::1")
 EVERY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 (names them, listens on none)
 
 type Running = tuple[Postgres | Valkey, Process]
@@ -56,6 +57,13 @@ def address_of(host: str, listener: socket.socket) -> str:
     name = EVERY_ADDRESS.get(host, host)
     port = listener.getsockname()[1]
     return f"http://{f'[{name}]' if ':' in name else name}:{port}"
+
+
+def seen_from_outside(host: str) -> dict[str, str]:
+    """What other machines need, when it listens for them."""
+    if host in THIS_MACHINE or "WAYMARK_HOSTS" in os.environ:
+        return {}
+    return {"Others": "see only an error until WAYMARK_HOSTS has the names that they type, such as 192.168.1.5"}
 
 
 def start_servers(data: Path, supervisor: Supervisor) -> list[Running]:

@@ -7,6 +7,7 @@ from config.health import healthz, readyz
 from config.metrics import metrics
 from config.setup_page import setup
 
+handler400 = "config.broken.refused"
 handler500 = "config.broken.broken"
 
 urlpatterns = [

@@ -1,6 +1,6 @@
 """Everything of a conversation that changes while one looks on: the bar, the turns, the queue and the side panel."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
@@ -26,10 +26,16 @@ NOTES_SHOWN: Final = 8
 RUNS_SHOWN: Final = 5
 TASKS_SHOWN: Final = 8
 
-SUGGESTIONS: Final = (
+# What may be said first: to the agent of a goal, and to the assistant, who looks across all of them.
+FOR_GOALS: Final = (
     _("Create a note about what I need for a half marathon in May"),
     _("What can you do for me?"),
     _("Look into running shoes for beginners in the background"),
+)
+FOR_ASSISTANT: Final = (
+    _("Look across my goals: what should I do next?"),
+    _("What can you do for me?"),
+    _("Remember that I like short answers"),
 )
 
 _CHIPS: Final = {
@@ -88,6 +94,10 @@ def changed(thread: Thread, runs: Collection[UUID], messages: Collection[UUID]) 
     """What may look different after something happened to these runs and messages."""
     where, live = place(thread.pk), _live(thread)
     return _screen(thread, where, live, turns.since(thread, Q(run__in=runs) | Q(pk__in=messages), live), None)
+
+
+def suggestions(thread: Thread) -> Sequence[object]:
+    return FOR_ASSISTANT if thread.kind == UserAgent.kind() else FOR_GOALS
 
 
 def looked_at_again(thread: Thread) -> Thread:

@@ -42,6 +42,12 @@ def test_any_other_error_is_one(browser: Client, monkeypatch: pytest.MonkeyPatch
     assert "Something broke" in answer.content.decode()
 
 
+def test_a_name_that_is_not_allowed_names_the_setting() -> None:
+    answer = Client().get("/", headers={"Host": "waymark.example"})
+    assert answer.status_code == 400
+    assert "WAYMARK_HOSTS" in answer.content.decode()
+
+
 def _raising(problem: Exception) -> object:
     def run(*_: object, **__: object) -> None:
         raise problem
