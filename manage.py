@@ -17,8 +17,15 @@ def main(arguments: list[str]) -> None:
     from config import local
 
     local.read_env_file()
-    local.adopt(os.environ)
-    execute_from_command_line(arguments)
+    adopted = local.adopt(os.environ)
+    if local.SERVED.intersection(arguments[1:2]) and local.is_stopped(os.environ, adopted):
+        sys.exit(f"Waymark is not running on {local.data_path(os.environ)}. Start it with bin/up.")
+    try:
+        execute_from_command_line(arguments)
+    except Exception as error:
+        if "--traceback" in arguments or not local.is_database_away(error):
+            raise
+        sys.exit(f"The database does not answer: {error}")
 
 
 if __name__ == "__main__":

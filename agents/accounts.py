@@ -1,12 +1,19 @@
 """Who may have an account, and what comes with one."""
 
+import threading
+
+import structlog
 from allauth.account.adapter import DefaultAccountAdapter
+from allauth.core import context as allauth_context
 from django.conf import settings
 from django.contrib.auth.models import User
+from django.core.mail import EmailMessage
 from django.http import HttpRequest
 
 from agents import services, tokens
 from agents.live.stream import notify
+
+log = structlog.get_logger(__name__)
 
 
 class AccountAdapter(DefaultAccountAdapter):
@@ -27,9 +34,24 @@ class AccountAdapter(DefaultAccountAdapter):
         tokens.revoke_all(user)
         notify(user.pk, "signed_out")
 
+    def send_mail(self, template_prefix: str, email: str, context: dict[str, object]) -> None:
+        """In a thread: how long it takes must not tell a stranger whether there is such an account."""
+        if not settings.SENDS_MAIL:
+            return
+        request = allauth_context.request
+        mail = self.render_mail(template_prefix, email, {"request": request, "email": email} | context)
+        threading.Thread(target=_send, args=[mail], name="mail").start()
+
     def logout(self, request: HttpRequest) -> None:
         """The other tabs of this session learn of it at once."""
         user_id = request.user.pk
         super().logout(request)
         if user_id is not None:
             notify(user_id, "signed_out")
+
+
+def _send(mail: EmailMessage) -> None:
+    try:
+        mail.send()
+    except Exception:
+        log.exception("mail not sent", subject=mail.subject)

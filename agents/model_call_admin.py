@@ -18,8 +18,8 @@ DAYS = 14
 class ModelCallAdmin(ReadOnlyAdmin[ModelCall]):
     change_list_template = "admin/agents/modelcall/change_list.html"
     list_display = [
-        *("created_at", "user", "provider", "model", "status", "step", "attempt"),
-        *("input_tokens", "output_tokens", "cached_tokens", "cost", "latency_ms"),
+        *("created_at", "user", "model_there", "status", "step", "attempt"),
+        *("tokens", "cost", "latency_ms"),
     ]
     list_filter = ["status", "provider", ("cost", admin.EmptyFieldListFilter), "created_at"]
     list_select_related = ["run__thread__user", "thread__user"]
@@ -30,6 +30,15 @@ class ModelCallAdmin(ReadOnlyAdmin[ModelCall]):
     def user(self, call: ModelCall) -> str:
         thread = call.run.thread if call.run else call.thread
         return str(thread.user) if thread else ""
+
+    @admin.display(description="model", ordering="model")
+    def model_there(self, call: ModelCall) -> str:
+        return f"{call.provider} {call.model}"
+
+    @admin.display(description="tokens in, cached, out", ordering="input_tokens")
+    def tokens(self, call: ModelCall) -> str:
+        counted = (call.input_tokens, call.cached_tokens, call.output_tokens)
+        return " · ".join("?" if figure is None else f"{figure:,}" for figure in counted)
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         response = super().changelist_view(request, extra_context)

@@ -92,9 +92,15 @@ class TokensShape(serializers.Serializer[Any]):
     cached = serializers.IntegerField(help_text="The part of the input that came from the model's cache")
 
 
+class TaskShape(serializers.Serializer[Any]):
+    id = serializers.UUIDField()
+    title = serializers.CharField()
+
+
 class RunShape(serializers.Serializer[AgentRun]):
     id = serializers.UUIDField()
-    goal = serializers.UUIDField(allow_null=True, help_text="Null: a run of the assistant or of a task")
+    goal = serializers.UUIDField(allow_null=True, help_text="Null: a run of the assistant or of its helper")
+    task = TaskShape(allow_null=True, help_text="What a helper was sent off to do; null: no helper's run")
     status = serializers.ChoiceField(RunStatus.choices)
     trigger = serializers.ChoiceField(Trigger.choices)
     reason = serializers.CharField(help_text="Why it ended, when it did not end by itself; else empty")
@@ -107,10 +113,10 @@ class RunShape(serializers.Serializer[AgentRun]):
     finished_at = serializers.DateTimeField(allow_null=True)
 
 
-def run_json(run: AgentRun, goal: UUID | None) -> dict[str, Any]:
-    """A run as RunShape says. `goal` is given by the caller, who knows what the run's thread belongs to."""
+def run_json(run: AgentRun, goal: UUID | None, task: dict[str, Any] | None = None) -> dict[str, Any]:
+    """A run as RunShape says. `goal` and `task` are given by the caller, who knows what the run's thread belongs to."""
     tokens = {"input": run.input_tokens, "output": run.output_tokens, "cached": run.cached_tokens}
-    return {**snapshot.run_json(run), "goal": goal, "tokens": tokens}
+    return {**snapshot.run_json(run), "goal": goal, "task": task, "tokens": tokens}
 
 
 class AcceptedShape(serializers.Serializer[Any]):

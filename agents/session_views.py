@@ -1,6 +1,6 @@
 """Pages of earlier sessions: the list with its search, one session to read, and archiving by hand."""
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -14,11 +14,13 @@ from django.views.decorators.http import require_GET, require_POST
 
 from agents.agentable import agentable_of
 from agents.live import markdown
+from agents.live.steps import told
 from agents.refusals import Refused
 from agents.services import archive_now
 from agents.signed_in import SignedInRequest, signed_in
 from memory.archived import ENTRIES, Entry
-from memory.llm_transcript import Part, part
+from memory.llm_transcript import indented, reindented
+from memory.messages import Block, Thinking, ToolResult, ToolUse
 from memory.models import AgentHistory, ArchiveReason, HistoryEntry, Thread
 from memory.recall import find_sessions
 
@@ -27,13 +29,13 @@ SHOWN = 100
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One entry as people read it: words, then what was called or came back, folded away."""
+    """One entry as people read it: its words, then its thoughts and calls with what came back, folded away."""
 
     role: str
     at: datetime
     words: str
     html: SafeString
-    folded: list[Part]
+    folded: list[tuple[str, str]]
 
 
 @require_GET
@@ -43,7 +45,8 @@ def thread_sessions(request: SignedInRequest, thread_id: UUID) -> HttpResponse:
     query = request.GET.get("q", "")
     found = find_sessions(thread.pk, query, most=SHOWN)
     begun = HistoryEntry.objects.filter(thread=thread, seq__gte=thread.from_seq).exists()
-    page = {"thread": thread, "agent": agentable_of(thread), "sessions": found, "query": query, "begun": begun}
+    sessions = [(session, why(session.reason)) for session in found]
+    page = {"thread": thread, "agent": agentable_of(thread), "sessions": sessions, "query": query, "begun": begun}
     return render(request, "agents/sessions.html", page)
 
 
@@ -56,8 +59,8 @@ def session(request: SignedInRequest, session_id: UUID) -> HttpResponse:
         "session": found,
         "thread": found.thread,
         "agent": agentable_of(found.thread),
-        "lines": list(map(_line, ENTRIES.validate_python(found.entries))),
-        "why": _why(found.reason),
+        "lines": _lines(ENTRIES.validate_python(found.entries)),
+        "why": why(found.reason),
     }
     return render(request, "agents/session.html", page)
 
@@ -79,7 +82,7 @@ def _thread(request: SignedInRequest, thread_id: UUID) -> Thread:
     return get_object_or_404(Thread.objects.for_user(request.user).select_related("user"), pk=thread_id)
 
 
-def _why(reason: str) -> str:
+def why(reason: str) -> str:
     words = {
         ArchiveReason.IDLE: _("ended because nothing was said for a while"),
         ArchiveReason.LONG: _("put away because the conversation had grown long"),
@@ -88,12 +91,27 @@ def _why(reason: str) -> str:
     return words.get(ArchiveReason(reason), "")
 
 
-def _line(entry: Entry) -> Line:
-    words = entry.message.words
-    html = SafeString(markdown.render(words)) if entry.role == "assistant" else SafeString()
-    return Line(entry.role, entry.at, words, html, list(_folded(entry)))
+def _lines(entries: Sequence[Entry]) -> list[Line]:
+    """Results stand with their calls; one whose call is missing stands for itself."""
+    results = {block.id: block for entry in entries for block in entry.blocks if isinstance(block, ToolResult)}
+    lines = []
+    for entry in entries:
+        folded = [part for block in entry.blocks if (part := _folded(block, results))]
+        words = "" if entry.role == "tool" else entry.message.words
+        html = SafeString(markdown.render(words)) if entry.role == "assistant" else SafeString()
+        if words or folded:
+            lines.append(Line(entry.role, entry.at, words, html, folded))
+    return lines
 
 
-def _folded(entry: Entry) -> Iterator[Part]:
-    shown = (part(block.model_dump(mode="json")) for block in entry.blocks)
-    return (each for each in shown if each.kind != "text")
+def _folded(block: Block, results: dict[str, ToolResult]) -> tuple[str, str] | None:
+    match block:
+        case Thinking(text=text) if text.strip():
+            return _("Thought"), text
+        case ToolUse():
+            result = results.pop(block.id, None)
+            text = "\n\n".join([indented(block.arguments), reindented(result.content) if result else ""]).strip()
+            return told(block, is_error=bool(result and result.is_error)), text
+        case ToolResult() if results.pop(block.id, None):
+            return _("What a tool gave"), reindented(block.content)
+    return None

@@ -51,7 +51,7 @@ def main() -> None:
 def _program(data: Path, name: str, run: Callable[[], None], keep: tuple[int, ...] = ()) -> Program:
     folder = os.environ.get("WAYMARK_BENCH_PROFILE")
     wanted = partial(sampled, run, Path(folder) / f"{name}.json") if folder else run
-    return Program(wanted, data / "logs" / f"{name}.log", keep)
+    return Program(f"bench-{name}", wanted, data / "logs" / f"{name}.log", keep)
 
 
 def _wait(address: str, children: dict[str, Forked]) -> None:

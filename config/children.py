@@ -15,12 +15,14 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-from config.embedded.process import die_with_parent
+from config.embedded.process import call_oneself, die_with_parent
 
 # What web and workers both use, beyond what the installed apps import.
 SHARED = ("config.asgi", "config.urls", "rq", "redis", "psycopg_pool", "orjson", "asyncio", "concurrent.futures")
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD)
 MOST_DESCRIPTORS = 4096
+# The exit code of a child whose program does not fit the database's schema.
+UNFIT = os.EX_CONFIG
 POLL_SECONDS = 0.002
 
 
@@ -62,13 +64,32 @@ def preload() -> None:
     gc.enable()
 
 
-def fork(run: Callable[[], None], *, log: Path | None, keep: tuple[int, ...] = (), heir: int | None = None) -> Forked:
+def require_fit() -> None:
+    """Leave the program when it does not fit the database: it was changed while its parent ran."""
+    from memory import schema
+
+    try:
+        schema.require_fit()
+    except schema.SchemaMismatch as mismatch:
+        sys.stderr.write(f"{mismatch}\n")
+        sys.exit(UNFIT)
+
+
+def fork(
+    run: Callable[[], None],
+    *,
+    log: Path | None,
+    keep: tuple[int, ...] = (),
+    heir: int | None = None,
+    name: str = "waymark",
+) -> Forked:
     """Run a function in a child of its own process group, which the kernel ends with this process.
 
     Args:
         log: where its output is appended; None leaves it where this process's goes.
         keep: descriptors that it may use; all others but the standard three are closed.
         heir: the process to which this one leaves the child: it begins when this one has ended, and ends with the heir.
+        name: under which it is listed.
     """
     parent = os.getpid()
     sys.stdout.flush()
@@ -79,6 +100,7 @@ def fork(run: Callable[[], None], *, log: Path | None, keep: tuple[int, ...] = (
     code = 1
     try:
         _become_child(log, keep)
+        call_oneself(name)
         _belong_to(parent, heir or parent)
         code = _exit_code(run)
     finally:
@@ -138,6 +160,8 @@ def _exit_code(run: Callable[[], None]) -> int:
         code = 0
     except SystemExit as leaving:
         code = leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
+        if isinstance(leaving.code, str):
+            sys.stderr.write(f"{leaving.code}\n")
     except BaseException:  # noqa: BLE001 (the last one to see it)
         traceback.print_exc()
         code = 1

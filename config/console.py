@@ -26,5 +26,5 @@ class Console:
         """The last block of a start: names and values in two columns."""
         print(f"\n  {'Waymark is ready':<{WIDTH}}{time.monotonic() - self._began:5.1f} s\n")
         for name, value in facts.items():
-            print(f"    {name:<10}{value}")
+            print(f"    {name:<11}{value}")
         print(flush=True)

@@ -1,13 +1,16 @@
 """What this machine supplies when the environment does not say: keys and the addresses of the built-in servers.
 
-Both are kept in the data directory, so that every `manage.py` command beside a running `bin/up` finds them.
+All is kept in the data directory, so that every `manage.py` command beside a running `bin/up` finds them.
 """
 
 import base64
 import os
 import secrets
 from collections.abc import Callable, MutableMapping
+from contextlib import suppress
 from pathlib import Path
+
+from config.embedded.places import is_claimed
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 # Environment variable → file in the data directory. A Fernet key is 32 random bytes in URL-safe base64.
@@ -15,7 +18,24 @@ KEYS: dict[str, tuple[str, Callable[[], str]]] = {
     "WAYMARK_SECRET_KEY": ("secret_key", lambda: secrets.token_urlsafe(50)),
     "WAYMARK_FIELD_KEYS": ("field_keys", lambda: base64.urlsafe_b64encode(secrets.token_bytes(32)).decode()),
 }
-ADDRESSES = {"DATABASE_URL": "database_url", "REDIS_URL": "redis_url"}
+SERVERS = {"DATABASE_URL": "database_url", "REDIS_URL": "redis_url"}
+ADDRESSES = SERVERS | {"WAYMARK_URL": "web_url"}
+# Commands that are of no use without the servers. The others (check, makemigrations …) do without.
+SERVED = frozenset(
+    (
+        "changepassword",
+        "chat",
+        "createsuperuser",
+        "dbshell",
+        "health",
+        "migrate",
+        "owner",
+        "password",
+        "shell",
+        "token",
+        "worker",
+    )
+)
 
 Environment = MutableMapping[str, str]
 
@@ -33,16 +53,32 @@ def read_env_file() -> None:
         environ.Env.read_env(BASE_DIR / ".env")
 
 
-def adopt(environment: Environment) -> None:
-    """Fill in what the environment lacks from the data directory, as far as it is there. Makes nothing."""
+def adopt(environment: Environment) -> set[str]:
+    """Fill in what the environment lacks from the data directory, as far as it is there. Makes nothing.
+
+    Returns the names of what was filled in.
+    """
     data = data_path(environment)
     files = ADDRESSES | {variable: file for variable, (file, _) in KEYS.items()}
-    for variable, file in files.items():
-        try:
-            value = _one_line((data / file).read_text())
-        except OSError:  # no such file, or somebody else's: the settings then say what is missing
-            continue
-        environment.setdefault(variable, value)
+    missing = {variable: file for variable, file in files.items() if variable not in environment}
+    adopted = set()
+    for variable, file in missing.items():
+        with suppress(OSError):  # no such file, or somebody else's: the settings then say what is missing
+            environment[variable] = _one_line((data / file).read_text())
+            adopted.add(variable)
+    return adopted
+
+
+def is_stopped(environment: Environment, adopted: set[str]) -> bool:
+    """Whether a built-in server was adopted although the `bin/up` that ran it is gone."""
+    return bool(SERVERS.keys() & adopted) and not is_claimed(data_path(environment))
+
+
+def is_database_away(error: Exception) -> bool:
+    """Whether that is what ended a command."""
+    from memory.pool import DATABASE_AWAY  # needs the settings
+
+    return isinstance(error, DATABASE_AWAY)
 
 
 def ensure_keys(data: Path, environment: Environment) -> None:
@@ -56,7 +92,7 @@ def ensure_keys(data: Path, environment: Environment) -> None:
 
 
 def remember_addresses(data: Path, addresses: dict[str, str]) -> None:
-    """Note where the built-in servers answer; those not given are other people's and not noted."""
+    """Note where Waymark and its built-in servers answer; those not given are other people's and not noted."""
     for variable, file in ADDRESSES.items():
         if variable in addresses:
             write_private(data / file, addresses[variable])

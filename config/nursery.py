@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from config.children import Forked, fork, preload
+from config.children import Forked, fork, preload, require_fit
 from config.embedded.errors import StartError
 from config.embedded.process import LIBC, tail
 
@@ -27,20 +27,23 @@ ASKING_TO_STOP = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 @dataclass(frozen=True, slots=True)
 class Program:
     """
+    name: under which the system lists it.
     log: where its output goes; None leaves it on the console.
     keep: descriptors that it may use.
     """
 
+    name: str
     run: Callable[[], None]
     log: Path | None
     keep: tuple[int, ...] = ()
 
     def start(self) -> Forked:
         """Without the nursery, when it is started again: loads everything anew."""
-        return fork(self._load_and_run, log=self.log, keep=self.keep)
+        return fork(self._load_and_run, log=self.log, keep=self.keep, name=self.name)
 
     def _load_and_run(self) -> None:
         preload()
+        require_fit()
         self.run()
 
 
@@ -112,7 +115,7 @@ class Nursery:
         self._answer({name: self._bear(program).pid for name, program in self._programs.items()})
 
     def _bear(self, program: Program) -> Forked:
-        return fork(program.run, log=program.log, keep=program.keep, heir=self._heir)
+        return fork(program.run, log=program.log, keep=program.keep, heir=self._heir, name=program.name)
 
     def _answer(self, answer: object) -> None:
         os.write(self._answers, json.dumps(answer).encode() + b"\n")

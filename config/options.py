@@ -31,7 +31,7 @@ def parse(arguments: Sequence[str]) -> Options:
     )
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (127.0.0.1)")
     parser.add_argument("--port", type=_number(0, 65_535), default=8000, metavar="N", help="port to listen on (8000)")
-    parser.add_argument("--workers", type=_number(0, 64), default=1, metavar="N", help="worker processes (1)")
+    parser.add_argument("--workers", type=_number(1, 64), default=1, metavar="N", help="worker processes (1)")
     parser.add_argument("--verbose", action="store_true", help="print the logs here instead of into DIR/logs")
     return Options(**vars(parser.parse_args(arguments)))
 

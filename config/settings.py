@@ -10,6 +10,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from config.logs import logging_config
+from config.mail import mailer
 
 # Generic classes such as ModelAdmin[Goal] are written for the type checker; this makes them work at run time.
 django_stubs_ext.monkeypatch()
@@ -144,7 +145,12 @@ ACCOUNT_LOGOUT_ON_PASSWORD_CHANGE = True
 WAYMARK_SIGNUP_OPEN = env.bool("WAYMARK_SIGNUP_OPEN", default=False)
 LOGIN_REDIRECT_URL = "/"
 LOGIN_URL = "account_login"
-MAILERS = {"default": {"BACKEND": "django.core.mail.backends.console.EmailBackend"}}
+# How mail leaves, such as smtp+tls://user:password@host:587; without it the pages promise none. Its sender.
+SENDS_MAIL = bool(env.str("WAYMARK_EMAIL_URL", default=""))
+MAILERS = {"default": mailer(env.email_url("WAYMARK_EMAIL_URL", default="dummymail:"))}
+DEFAULT_FROM_EMAIL = env.str("WAYMARK_EMAIL_FROM", default=f"Waymark <waymark@{ALLOWED_HOSTS[0].lstrip('.')}>")
+ACCOUNT_EMAIL_SUBJECT_PREFIX = ""
+ACCOUNT_EMAIL_UNKNOWN_ACCOUNTS = False  # no mail to strangers because somebody typed their address
 
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
 SESSION_COOKIE_SAMESITE = "Lax"

@@ -26,6 +26,7 @@ WORKER_CONCURRENCY = 100
 WEB = "Web server"
 # Stopped in this order: whoever uses a server before the server.
 APPLICATION, VALKEY, POSTGRES = 0, 1, 2
+THIS_MACHINE = ("127.0.0.1", "localhost", "::1")
 EVERY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 (names them, listens on none)
 
 type Running = tuple[Postgres | Valkey, Process]
@@ -58,6 +59,13 @@ def address_of(host: str, listener: socket.socket) -> str:
     return f"http://{f'[{name}]' if ':' in name else name}:{port}"
 
 
+def seen_from_outside(host: str) -> dict[str, str]:
+    """What other machines need, when it listens for them."""
+    if host in THIS_MACHINE or "WAYMARK_HOSTS" in os.environ:
+        return {}
+    return {"Others": "see only an error until WAYMARK_HOSTS has the names that they type, such as 192.168.1.5"}
+
+
 def start_servers(data: Path, supervisor: Supervisor) -> list[Running]:
     """Start the built-in servers that the environment names no other for. Does not wait until they are ready."""
     account = service_account(data)
@@ -85,13 +93,13 @@ def _service(server: Postgres | Valkey, order: int) -> Service:
     )
 
 
-def fill_environment(data: Path, servers: Sequence[Running], options: Options) -> None:
+def fill_environment(data: Path, servers: Sequence[Running], options: Options, address: str) -> None:
     """Everything that the settings read from the environment and that only this start knows."""
     os.environ["WAYMARK_DATA"] = str(data)
     (data / "static").mkdir(exist_ok=True)  # the settings' STATIC_ROOT; WhiteNoise wants it even when it is empty
     addresses = {server.variable: server.url for server, _ in servers}
     os.environ.update(addresses)
-    local.remember_addresses(data, addresses)
+    local.remember_addresses(data, addresses | {"WAYMARK_URL": address})
     local.ensure_keys(data, os.environ)
     if not options.verbose:
         os.environ.setdefault("NO_COLOR", "1")  # the logs go to files
@@ -128,22 +136,21 @@ def programs(options: Options, data: Path, listener: socket.socket) -> dict[str,
     """Web and workers, by the names that the console gives them."""
     logs = None if options.verbose else data / "logs"
     number = listener.fileno()
-    found = {WEB: Program(partial(serve_web, number), logs and logs / "web.log", keep=(number,))}
+    found = {WEB: Program("waymark-web", partial(serve_web, number), logs and logs / "web.log", keep=(number,))}
     work = partial(run_command, "worker", concurrency=WORKER_CONCURRENCY)
     for index in range(1, options.workers + 1):
         suffix = f"-{index}" if options.workers > 1 else ""
-        found[f"Worker{suffix}"] = Program(work, logs and logs / f"worker{suffix}.log")
+        found[f"Worker{suffix}"] = Program("waymark-worker", work, logs and logs / f"worker{suffix}.log")
     return found
 
 
-def start_application(wanted: Mapping[str, Program], nursery: Nursery, supervisor: Supervisor) -> Process:
-    """Have web and workers born and kept. Returns the web process."""
+def start_application(wanted: Mapping[str, Program], nursery: Nursery, supervisor: Supervisor) -> Mapping[str, Process]:
+    """Have web and workers born and kept. Returns their processes by name."""
     born = nursery.deliver()
-    kept = {
+    return {
         name: supervisor.add(Service(name, program.start, APPLICATION, program.log), born.get(name))
         for name, program in wanted.items()
     }
-    return kept[WEB]
 
 
 def wait_for_web(web: Process, listener: socket.socket, data: Path) -> None:

@@ -1,5 +1,6 @@
 """Keeps the processes of `bin/up` alive until it is told to stop, then stops them in order."""
 
+import math
 import os
 import select
 import shutil
@@ -12,6 +13,7 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Self
 
+from config.children import UNFIT
 from config.console import Console
 from config.embedded.errors import StartError
 from config.embedded.process import Process, tail
@@ -22,6 +24,10 @@ LONGEST_WAIT = 16.0
 LAST_SECONDS = 5.0
 TICK_SECONDS = 5.0
 LARGEST_LOG = 16_000_000
+MISFIT = (
+    "the program was changed while Waymark runs, and the database is that of before. Runs wait. Stop Waymark and start "
+    "it again (docs/operations.md, Upgrade and going back)."
+)
 
 
 class Interrupted(Exception):
@@ -162,21 +168,26 @@ class Supervisor:
 
     def _begin_again(self, service: Service) -> None:
         try:
-            service.begin()
-            self._console.say(f"{service.name} started again")
+            process = service.begin()
+            self._console.say(f"{service.name} started again, process {process.pid}")
         except (OSError, StartError) as error:
             self._console.say(f"{service.name}: {error}")
             self._note_death(service, 1, time.monotonic())
 
     def _note_death(self, service: Service, code: int, now: float) -> None:
-        """Say so, and set when to try again: at once after a long life, later and later after short ones."""
+        """Say so, and set when to try again: at once after a long life, later and later after short ones, never when
+        the program has been changed and the database has not."""
+        service.process = None
+        if code == UNFIT:
+            self._console.say(f"{service.name} does not start: {MISFIT}")
+            service.due = math.inf
+            return
+        how = f"ended with code {code}" if code >= 0 else f"was killed by signal {-code}"
         service.failures = 0 if now - service.began > STABLE_SECONDS else service.failures + 1
         if service.failures >= MOST_FAILURES:
-            words = f" Its last words:\n{tail(service.log)}" if service.log else ""
-            raise StartError(f"{service.name} ended {MOST_FAILURES} times in a row.{words}")
-        how = f"ended with code {code}" if code >= 0 else f"was killed by signal {-code}"
+            words = f" Its last words:\n{tail(service.log)}" if service.log and code >= 0 else ""
+            raise StartError(f"{service.name} {how}, {MOST_FAILURES} times in a row.{words}")
         self._console.say(f"{service.name} {how}")
-        service.process = None
         service.due = now + (0 if service.failures < 2 else min(2.0 ** (service.failures - 2), LONGEST_WAIT))
 
     def _stop(self) -> None:

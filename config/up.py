@@ -9,15 +9,18 @@ from config import local
 from config.console import Console
 from config.embedded.errors import StartError
 from config.embedded.places import claimed, data_directory
+from config.embedded.process import call_oneself
 from config.nursery import Nursery
 from config.options import Options, parse
 from config.startup import (
+    WEB,
     address_of,
     elsewhere,
     fill_environment,
     listen,
     prepare_database,
     programs,
+    seen_from_outside,
     start_application,
     start_servers,
     wait_for_servers,
@@ -43,6 +46,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def _run(options: Options, console: Console, stack: ExitStack) -> None:
     """The parts of Waymark, one after the other. They are stopped by the stack, in the opposite order."""
+    call_oneself("waymark-up")
     local.read_env_file()
     data = data_directory(options.data or local.data_path(os.environ))
     listener = listen(options.host, options.port)
@@ -51,14 +55,14 @@ def _run(options: Options, console: Console, stack: ExitStack) -> None:
     stack.callback(listener.close)
 
     servers = start_servers(data, supervisor)
-    fill_environment(data, servers, options)
     address, wanted = address_of(options.host, listener), programs(options, data, listener)
+    fill_environment(data, servers, options, address)
     with Nursery(partial(prepare_database, servers, address), wanted, data / "logs" / "prepare.log") as nursery:
         wait_for_servers(servers, console)
         sign_in = nursery.prepare()
         console.step("Database up to date")
-        web = start_application(wanted, nursery, supervisor)
-    wait_for_web(web, listener, data)
+        born = start_application(wanted, nursery, supervisor)
+    wait_for_web(born[WEB], listener, data)
     console.step("Web server ready")
     console.ready(
         {
@@ -66,6 +70,8 @@ def _run(options: Options, console: Console, stack: ExitStack) -> None:
             "Sign in": sign_in,
             "Data": str(data),
             **elsewhere(servers, data),
+            **seen_from_outside(options.host),
+            "Processes": ", ".join(f"{name} {process.pid}" for name, process in born.items()),
             "Logs": "here" if options.verbose else str(data / "logs"),
             "Stop": "Ctrl-C",
         }

@@ -7,12 +7,15 @@ from config.health import healthz, readyz
 from config.metrics import metrics
 from config.setup_page import setup
 
+handler400 = "config.broken.refused"
+handler500 = "config.broken.broken"
+
 urlpatterns = [
     path("healthz", healthz),
     path("readyz", readyz),
     path("metrics", metrics),
     path("setup/<str:token>/", setup, name="setup"),
-    path("accounts/", include("allauth.urls")),
+    path("accounts/", include("config.account_urls")),
     path("admin/django-rq/", include("config.rq_urls")),
     path("admin/", admin.site.urls),
     path("api/v1/", include("config.api_urls")),

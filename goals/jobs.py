@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
-from django.conf import settings
 from django.contrib.auth.models import User
 from django.db.models import QuerySet
 
@@ -37,11 +36,10 @@ class Helper:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """wait: what the thread says about a run that waits for its model. in_line: other runs of its user go first."""
+    """wait: what the thread says about a run that waits for its model."""
 
     run: AgentRun
     wait: ThreadMessage | None = None
-    in_line: bool = False
     helpers: list[Helper] = field(default_factory=list)
 
 
@@ -53,10 +51,8 @@ def jobs(user: User, before: datetime | None = None) -> tuple[list[Job], bool]:
         runs = runs.filter(created_at__lt=before)
     page = list(runs.select_related(*OWNERS).order_by("-created_at")[: SHOWN + 1])
     shown = page[:SHOWN]
-    helpers, waits, full = _helpers(user, shown), _waits(shown), _is_full(user)
-    found = [
-        Job(run, waits.get(run.pk), full and run.status == RunStatus.QUEUED, helpers.get(run.pk, [])) for run in shown
-    ]
+    helpers, waits = _helpers(user, shown), _waits(shown)
+    found = [Job(run, waits.get(run.pk), helpers.get(run.pk, [])) for run in shown]
     return found, len(page) > SHOWN
 
 
@@ -76,10 +72,3 @@ def _waits(runs: Sequence[AgentRun]) -> dict[UUID | None, ThreadMessage]:
     waiting = [run.pk for run in runs if run.status == RunStatus.RETRY_WAIT]
     said = ThreadMessage.objects.filter(run__in=waiting, metadata__has_key="attempt") if waiting else ()
     return {message.run_id: message for message in said}
-
-
-def _is_full(user: User) -> bool:
-    """Whether as many of the user's runs are at work as may be at once."""
-    most: int = settings.WAYMARK_MAX_RUNNING_PER_USER
-    at_work = AgentRun.objects.for_user(user).filter(status__in=(RunStatus.RUNNING, RunStatus.CANCELLING))
-    return bool(most) and at_work.count() >= most

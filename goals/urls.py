@@ -21,6 +21,7 @@ urlpatterns = [
     path("notes/<uuid:note_id>/", notes.note, name="note"),
     path("notes/<uuid:note_id>/delete/", notes.note_delete, name="note_delete"),
     path("jobs/", jobs.jobs, name="jobs"),
+    path("jobs/<uuid:run_id>/", jobs.job, name="job"),
     path("welcome/", welcome.welcome, name="welcome"),
     path("welcome/goal/", welcome.welcome_goal, name="welcome_goal"),
     path("welcome/skip/", welcome.welcome_skip, name="welcome_skip"),

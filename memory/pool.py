@@ -4,6 +4,7 @@ Durable points are single autocommit statements on prepared connections; through
 statements take about half as long again (docs/performance.md). Borrow per statement, hold nothing while waiting.
 """
 
+import atexit
 import contextlib
 import os
 import threading
@@ -89,7 +90,7 @@ def close() -> None:
     with _lock:
         pool, _pool = _pool, None
     if pool is not None:
-        pool.close(timeout=0)
+        pool.close(timeout=2)
 
 
 def _open_pool() -> ConnectionPool[Connection[TupleRow]]:
@@ -127,3 +128,5 @@ def _forget() -> None:
 
 
 os.register_at_fork(after_in_child=_forget)
+# A pool that is left open makes the end of a command wait for its threads.
+atexit.register(close)

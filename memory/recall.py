@@ -43,7 +43,7 @@ CASE WHEN t.generation > 0 THEN (
 OF_THREAD = f"SELECT {LAST_SUMMARIES} FROM memory_thread t WHERE t.id = %(thread)s"  # noqa: S608 (constants)
 
 _OF_SESSIONS = """
-SELECT id, started_at, ended_at, summary, text FROM memory_agenthistory
+SELECT id, started_at, ended_at, summary, text, message_count, reason FROM memory_agenthistory
 WHERE thread_id = %(thread)s AND status = 'done'
   AND (%(days)s::int IS NULL OR ended_at > clock_timestamp() - %(days)s::int * interval '1 day')
 """
@@ -56,7 +56,7 @@ ORDER BY generation DESC LIMIT %(most)s
 """
 
 LETTERS = f"""
-SELECT id, started_at, ended_at, summary, text FROM (
+SELECT id, started_at, ended_at, summary, text, message_count, reason FROM (
   SELECT s.*, strict_word_similarity(%(query)s, summary || ' ' || left(text, {COMPARED})) AS alike
   FROM ({_OF_SESSIONS}) s) x
 WHERE alike >= {ALIKE} ORDER BY alike DESC, ended_at DESC LIMIT %(most)s
@@ -65,13 +65,15 @@ WHERE alike >= {ALIKE} ORDER BY alike DESC, ended_at DESC LIMIT %(most)s
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A session that was found, with the places where the words stand."""
+    """A session that was found, with the places where the words stand. reason: an ArchiveReason, why it ended."""
 
     id: UUID
     started_at: datetime
     ended_at: datetime
     summary: str
     excerpts: list[str]
+    message_count: int
+    reason: str
 
 
 def last_summaries(thread_id: UUID) -> list[Summary]:
@@ -110,8 +112,8 @@ def find_sessions(thread_id: UUID, query: str, timeframe: Timeframe = "any", mos
 
 
 def _session(row: tuple[Any, ...], query: str) -> Session:
-    session_id, started_at, ended_at, summary, text = row
-    return Session(session_id, started_at, ended_at, summary, list(_excerpts(text, query)))
+    session_id, started_at, ended_at, summary, text, message_count, reason = row
+    return Session(session_id, started_at, ended_at, summary, list(_excerpts(text, query)), message_count, reason)
 
 
 def _excerpts(text: str, query: str) -> Iterator[str]:

@@ -24,3 +24,4 @@ class Docs(SpectacularSwaggerSplitView):
     access = Access.PUBLIC
     authentication_classes = []
     url_name = "api:schema"
+    template_name = "api_docs.html"

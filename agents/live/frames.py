@@ -11,7 +11,7 @@ from django.utils.safestring import SafeString
 
 from agents.live import markdown
 from agents.live.cells import say_live, tail_html, with_live
-from agents.live.screen import SUGGESTIONS, Screen
+from agents.live.screen import Screen, suggestions
 from agents.live.snapshot import Partial
 
 MORPH: Final = "outerMorph"
@@ -40,8 +40,8 @@ def partials(screen: Screen) -> str:
 
 def turns_html(screen: Screen) -> SafeString:
     """Return what is inside #turns: the way to older turns, then the turns."""
-    context = {"thread": screen.thread, "older": screen.older, "turns": screen.turns_html, "suggestions": SUGGESTIONS}
-    return render_to_string("agents/parts/turns.html", context)
+    context: dict[str, Any] = {"thread": screen.thread, "older": screen.older, "turns": screen.turns_html}
+    return render_to_string("agents/parts/turns.html", context | {"suggestions": suggestions(screen.thread)})
 
 
 @dataclass(frozen=True, slots=True)

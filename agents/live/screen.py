@@ -1,6 +1,6 @@
 """Everything of a conversation that changes while one looks on: the bar, the turns, the queue and the side panel."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
@@ -14,10 +14,11 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
 from agents.agentable import Agentable, agentable_of
+from agents.fairness import is_full
 from agents.live import turns
 from agents.live.cells import turn_html, with_live
 from agents.live.snapshot import Place, place
-from agents.models import AgentTask, CallStatus, ModelCall, TaskStatus, UserAgent
+from agents.models import AgentTask, CallStatus, ModelCall, UserAgent
 from agents.services import assistant_of
 from memory.models import AgentRun, Note, RunStatus, Thread
 
@@ -25,10 +26,16 @@ NOTES_SHOWN: Final = 8
 RUNS_SHOWN: Final = 5
 TASKS_SHOWN: Final = 8
 
-SUGGESTIONS: Final = (
+# What may be said first: to the agent of a goal, and to the assistant, who looks across all of them.
+FOR_GOALS: Final = (
     _("Create a note about what I need for a half marathon in May"),
     _("What can you do for me?"),
     _("Look into running shoes for beginners in the background"),
+)
+FOR_ASSISTANT: Final = (
+    _("Look across my goals: what should I do next?"),
+    _("What can you do for me?"),
+    _("Remember that I like short answers"),
 )
 
 _CHIPS: Final = {
@@ -89,6 +96,10 @@ def changed(thread: Thread, runs: Collection[UUID], messages: Collection[UUID]) 
     return _screen(thread, where, live, turns.since(thread, Q(run__in=runs) | Q(pk__in=messages), live), None)
 
 
+def suggestions(thread: Thread) -> Sequence[object]:
+    return FOR_ASSISTANT if thread.kind == UserAgent.kind() else FOR_GOALS
+
+
 def looked_at_again(thread: Thread) -> Thread:
     """A socket keeps its thread for hours, in which sessions of it may have ended."""
     thread.refresh_from_db(fields=["generation"])
@@ -101,7 +112,10 @@ def in_zone_of(thread: Thread) -> timezone.override:
 
 
 def _live(thread: Thread) -> AgentRun | None:
-    return AgentRun.objects.live().filter(thread=thread).first()
+    run = AgentRun.objects.live().filter(thread=thread).first()
+    if run is not None:
+        run.thread = thread
+    return run
 
 
 def _screen(thread: Thread, where: Place, live: AgentRun | None, shown: list[turns.Turn], older: UUID | None) -> Screen:
@@ -115,7 +129,7 @@ def _screen(thread: Thread, where: Place, live: AgentRun | None, shown: list[tur
         older=older,
         bar=bar(agent, live, has_panel=has_panel),
         queue=render_to_string("agents/parts/queue.html", {"waiting": turns.waiting(thread)}),
-        panel=panel(thread) if has_panel else SafeString(),
+        panel=panel(agent) if has_panel else SafeString(),
     )
 
 
@@ -128,6 +142,7 @@ def bar(agent: Agentable, live: AgentRun | None, *, has_panel: bool) -> SafeStri
         "tone": tone,
         "mark": mark,
         "statuses": RunStatus,
+        "full": live is not None and live.status == RunStatus.QUEUED and is_full(live.thread.user),
         "asks_again": live is not None and asks_again(live),
         "has_panel": has_panel,
     }
@@ -143,16 +158,18 @@ def asks_again(run: AgentRun) -> bool:
     return now[0] == CallStatus.STARTED and before == [(CallStatus.FAILED, now[1])]
 
 
-def panel(thread: Thread) -> SafeString:
+def panel(agent: Agentable) -> SafeString:
+    thread = agent.thread
     notes = Note.objects.filter(thread=thread)
     tasks = AgentTask.objects.filter(parent=thread)
     runs = AgentRun.objects.filter(thread=thread)
     context = {
+        "agent": agent,
         "thread": thread,
         "notes": notes.defer("body")[:NOTES_SHOWN],
         "notes_count": notes.count(),
         "tasks": tasks.defer("instructions", "result").order_by("-created_at")[:TASKS_SHOWN],
-        "tasks_active": tasks.filter(status=TaskStatus.ACTIVE).count(),
+        "tasks_count": tasks.count(),
         "runs": [(run, _lasted(run)) for run in runs.order_by("-created_at")[:RUNS_SHOWN]],
         "runs_count": runs.aggregate(n=Count("pk"))["n"],
     }

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from agents.live import markdown
 from agents.live.cards import Card, awaits_approval, card
 from agents.live.turns import Part
+from memory.messages import ToolUse
 from memory.text import clip
 from tools import registry
 from tools.base import Wording
@@ -113,6 +114,13 @@ def sentence(action: AgentAction) -> tuple[str, str]:
     return words.failed, words.icon
 
 
+def told(call: ToolUse, is_error: bool) -> str:
+    """Say what a call of the history did, whose action may be gone: "Created a note Shoes"."""
+    tool = registry.find(call.name)
+    words = tool.wording if tool else _unknown(call.name)
+    return f"{words.failed if is_error else words.done} {_subject_of(call.name, call.arguments)}".strip()
+
+
 def intention(action: AgentAction) -> str:
     """Say what the call is to do: "Creating a note Shoes"."""
     tool = registry.find(action.tool)
@@ -134,11 +142,15 @@ def _subject(action: AgentAction) -> str:
 
 
 def _asked(action: AgentAction) -> str:
-    tool = registry.find(action.tool)
+    return _subject_of(action.tool, action.arguments)
+
+
+def _subject_of(name: str, arguments: object) -> str:
+    tool = registry.find(name)
     if tool is None:
         return ""
     try:
-        return tool.subject(tool.Arguments.model_validate(action.arguments))
+        return tool.subject(tool.Arguments.model_validate(arguments))
     except ValidationError:
         return ""
 

@@ -100,6 +100,18 @@ def since(thread: Thread, messages: Q, live: AgentRun | None) -> list[Turn]:
     return _turns(thread, rows if start is None else rows.filter(position__gte=start), live)
 
 
+def where_of(run: AgentRun) -> str:
+    """The query and fragment that lead to a run's turn from the address of its conversation; empty when it has none."""
+    rows = _messages(run.thread)
+    starts = rows.filter(_starts).order_by("position")
+    first = rows.filter(run=run).order_by("position").first()
+    turn = first and starts.filter(position__lte=first.position).last()
+    if not turn:
+        return ""
+    later = list(starts.filter(position__gt=turn.position).values_list("pk", flat=True)[:SHOWN])
+    return f"{f'?before={later[0]}' if len(later) == SHOWN else ''}#turn-{turn.pk}"
+
+
 def waiting(thread: Thread) -> list[ThreadMessage]:
     """Messages that came while a run was busy and that it has not taken up yet."""
     return list(ThreadMessage.objects.filter(_waits, thread=thread).order_by("position"))

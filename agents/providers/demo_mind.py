@@ -12,7 +12,7 @@ from memory.text import clip
 
 INTRODUCTION = (
     "This is a demonstration: my answers are scripted, there is no language model behind them. "
-    "Connect a real model under **Settings → Models** and I can do much more."
+    "Connect a real model under **Settings → Models and keys** and I can do much more."
 )
 _NO_TOOL = "I cannot do that here: the tool for it, `{tool}`, is not offered to me."
 _REPORTED = re.compile(r"<task_report>(.*)</task_report>", re.S)

@@ -62,6 +62,8 @@ _WORDS = (
 LONGEST_WORDS = 4_000
 """Characters of an error that are looked at: patterns tried on a body of megabytes hold the whole process up."""
 _KEY_LIKE = re.compile(r"\b(?:sk|pk|rk|key|gsk|xai|AIza)[-_][A-Za-z0-9_*.\-]{6,}|\bAIza[\w-]{10,}|Bearer\s+\S+", re.I)
+# How Python begins what the system says of a connection.
+_ERRNO = re.compile(r"\[Errno -?\d+\] ")
 
 
 def scrub(text: str, key: str) -> str:
@@ -83,7 +85,7 @@ def failure(
 ) -> ProviderError:
     """Build the error: our headline, then the vendor's own words on one line. `retryable` is the rule of `trouble`
     unless given; the rest is as in ProviderError."""
-    spoken = clip(scrub(words, key), 400)
+    spoken = clip(scrub(_ERRNO.sub("", words), key), 400)
     end = "" if spoken.endswith((".", "!", "?", "…")) else "."
     message = f"{_HEADLINES[trouble]}: {spoken}{end}" if spoken else f"{_HEADLINES[trouble]}."
     retryable = trouble in _RETRYABLE if retryable is None else retryable

@@ -106,6 +106,14 @@ def _good_verdict(reply: Reply, seconds: float) -> Verdict:
 def _bad_verdict(error: ProviderError, endpoint: Endpoint, model: str, seconds: float) -> Verdict:
     if error.trouble is Trouble.REFUSED_REQUEST and "tool" in error.message.lower():
         return Verdict(False, f"This model cannot use tools, which agents need. {error.message}", seconds=seconds)
+    return Verdict(False, explained(error, endpoint, model), seconds=seconds)
+
+
+def explained(error: ProviderError, endpoint: Endpoint, model: str) -> str:
+    """What is wrong, and the server's own words unless they say no more."""
+    kind = kind_of(endpoint.kind)
+    address = endpoint.base_url or kind.default_base_url
+    if error.trouble is Trouble.UNREACHABLE and "connection refused" in error.message.lower():
+        return f"{'No Ollama' if endpoint.kind == 'ollama' else 'Nothing'} answers at {address}. Is it running?"
     sentence = _SENTENCES.get(error.trouble, "The call failed.")
-    address = endpoint.base_url or kind_of(endpoint.kind).default_base_url
-    return Verdict(False, f"{sentence.format(model=model, address=address)} {error.message}", seconds=seconds)
+    return f"{sentence.format(model=model, address=address)} {error.message}"

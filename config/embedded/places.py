@@ -60,6 +60,21 @@ def claimed(data: Path) -> Iterator[int]:
         os.close(descriptor)
 
 
+def is_claimed(data: Path) -> bool:
+    """Whether somebody holds the data directory's lock. True when it is not ours to look at."""
+    try:
+        descriptor = os.open(data / "lock", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        finally:
+            os.close(descriptor)
+    except (BlockingIOError, PermissionError):
+        return True
+    except FileNotFoundError:
+        pass
+    return False
+
+
 def run_directory(data: Path, account: Account | None) -> Path:
     """The directory of the sockets: closed to all but the servers' user. In the data directory, unless its path is too
     long for a socket or closed to that user; then under /tmp, the same at every start."""

@@ -73,6 +73,12 @@ def when(moment: datetime | None) -> str:
 
 
 @register.filter
+def until(start: datetime, end: datetime) -> str:
+    """Say how long it was from one moment to another."""
+    return lasted(end - start)
+
+
+@register.filter
 def lasted(span: timedelta | None) -> str:
     """Say how long something took: 0.4 s, 12 s, 3 min, 2 h."""
     if span is None:
@@ -112,6 +118,11 @@ def field(bound: BoundField, label: str = "", hint: bool = True) -> dict[str, ob
 @register.simple_tag
 def signup_open() -> bool:
     return bool(settings.WAYMARK_SIGNUP_OPEN)
+
+
+@register.simple_tag
+def sends_mail() -> bool:
+    return bool(settings.SENDS_MAIL)
 
 
 @register.filter

@@ -3,7 +3,8 @@
 from typing import Any
 from uuid import UUID
 
-from django.db.models import F
+from django.db.models import F, Q
+from django.db.models.functions import Coalesce
 from django.shortcuts import get_object_or_404
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter
@@ -23,7 +24,7 @@ from tools.models import AgentAction
 
 IN_ORDER = Order(("step", "position"), descending=False)
 FILTERS = [
-    OpenApiParameter("goal", OpenApiTypes.UUID, description="Only runs of this goal"),
+    OpenApiParameter("goal", OpenApiTypes.UUID, description="Only runs of this goal and of its helpers"),
     OpenApiParameter("status", str, enum=RunStatus.values),
 ]
 
@@ -32,7 +33,12 @@ class RunView(ApiView):
     access = Access.OWN
 
     def runs(self) -> RunQuerySet:
-        return AgentRun.objects.for_user(self.user).select_related("thread").annotate(goal=F("thread__goals_goal"))
+        runs = AgentRun.objects.for_user(self.user).select_related("thread")
+        return runs.annotate(
+            goal=Coalesce("thread__goals_goal", "thread__agents_agenttask__parent__goals_goal"),
+            task=F("thread__agents_agenttask"),
+            task_title=F("thread__agents_agenttask__title"),
+        )
 
     def found(self, run_id: UUID) -> AgentRun:
         return get_object_or_404(self.runs(), pk=run_id)
@@ -43,7 +49,9 @@ class Runs(RunView):
     def get(self, request: Request) -> Response:
         runs = self.runs()
         if goal := request.query_params.get("goal"):
-            runs = runs.filter(thread__goals_goal=_uuid("goal", goal))
+            goal_id = _uuid("goal", goal)
+            helpers = Q(thread__agents_agenttask__parent__goals_goal=goal_id)
+            runs = runs.filter(Q(thread__goals_goal=goal_id) | helpers)
         if status := request.query_params.get("status"):
             runs = runs.filter(status=_status(status))
         return page(request, runs, NEWEST_FIRST, shown)
@@ -88,8 +96,10 @@ class RunActions(RunView):
 
 
 def shown(run: AgentRun) -> dict[str, Any]:
-    """A run of `RunView.runs`, which knows its goal."""
-    return run_json(run, getattr(run, "goal"))  # noqa: B009 (an annotation of the query)
+    """A run of `RunView.runs`, which knows whose it is by annotations of its query."""
+    known = vars(run)
+    task = {"id": known["task"], "title": known["task_title"]} if known["task"] else None
+    return run_json(run, known["goal"], task)
 
 
 def action_json(action: AgentAction) -> dict[str, Any]:

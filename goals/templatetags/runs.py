@@ -33,9 +33,10 @@ def mark(run: AgentRun) -> str:
 
 
 @register.filter
-def status_words(run: AgentRun) -> str:
+def status_words(run: AgentRun, full: bool = False) -> str:
+    """full: as many of the user's runs are at work as may be at once."""
     words = {
-        RunStatus.QUEUED: _("waits for a worker"),
+        RunStatus.QUEUED: _("waits for your other runs") if full else _("waits for a worker"),
         RunStatus.RUNNING: _("is at work"),
         RunStatus.CANCELLING: _("is stopping"),
         RunStatus.RETRY_WAIT: _("waits to try again"),
@@ -74,6 +75,12 @@ def place(run: AgentRun) -> str:
     """The address of the conversation that a run belongs to."""
     goal = getattr(run.thread, "goals_goal", None)
     return reverse("goal", args=[goal.pk]) if goal else reverse("assistant")
+
+
+@register.filter
+def is_helpers(run: AgentRun) -> bool:
+    """Whether a helper ran: it has no conversation of its own to look at."""
+    return getattr(run.thread, "agents_agenttask", None) is not None
 
 
 @register.filter

@@ -15,7 +15,7 @@ from agents.connections import choice_of, connect_model, make_default, remove_co
 from agents.models import ModelConnection
 from agents.providers.base import Endpoint, ProviderError, Verdict
 from agents.providers.catalog import kind_of, known_kinds
-from agents.providers.probe import find_ollama, list_models, test_connection
+from agents.providers.probe import explained, find_ollama, list_models, test_connection
 from agents.signed_in import SignedInRequest, signed_in
 from goals.forms import NO_MODEL, ConnectionForm
 
@@ -96,7 +96,7 @@ def _offer(endpoint: Endpoint) -> Verdict:
     try:
         names = list_models(endpoint)
     except ProviderError as error:
-        return Verdict(ok=False, message=f"{_('Which model?')} {error.message}")
+        return Verdict(ok=False, message=explained(error, endpoint, ""))
     shown = ", ".join(names[:MODELS_NAMED])
     return Verdict(ok=False, message=_("Which model? The server has: %(names)s.") % {"names": shown or "–"})
 

@@ -24,7 +24,7 @@ from tests.factories import GoalFactory, ThreadMessageFactory, UserFactory, bear
 pytestmark = pytest.mark.django_db(transaction=True)
 
 RUN = {
-    *("id", "goal", "status", "trigger", "reason", "error", "iterations", "tokens", "cost"),
+    *("id", "goal", "task", "status", "trigger", "reason", "error", "iterations", "tokens", "cost"),
     *("created_at", "started_at", "finished_at"),
 }
 MESSAGE = {"id", "source", "message_type", "content", "metadata", "run", "created_at"}

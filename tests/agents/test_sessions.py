@@ -200,3 +200,31 @@ class TestSearch:
     def test_no_query_breaks_it(self, goal: Goal, query: str) -> None:
         AgentHistoryFactory(thread=goal.thread)
         find_sessions(goal.thread_id, query)
+
+
+def test_a_session_tells_what_was_done_in_the_words_of_the_chat(goal: Goal, client: Client) -> None:
+    at = timezone.now().isoformat()
+    call = {
+        "type": "tool_use",
+        "id": "call_1",
+        "name": "create_note",
+        "arguments": {"title": "Shoes", "body": "Size 42"},
+    }
+    lost = {"type": "tool_use", "id": "call_2", "name": "create_note", "arguments": {"title": "Socks", "body": ""}}
+    blocks = [
+        ("assistant", [{"type": "thinking", "text": "A note, then"}, call, lost]),
+        ("tool", [{"type": "tool_result", "id": "call_1", "content": "It is note 7"}]),
+        ("tool", [{"type": "tool_result", "id": "call_2", "content": "No room", "is_error": True}]),
+    ]
+    entries = [
+        {"seq": seq, "role": role, "blocks": parts, "run": None, "at": at} for seq, (role, parts) in enumerate(blocks)
+    ]
+    session = AgentHistoryFactory(thread=goal.thread, entries=entries, message_count=3, reason="idle")
+    html = page(client, "session", session.pk)
+    assert html.count("<details") == 3
+    for words in ("Thought</span>", "Created a note Shoes", "It is note 7", "Could not create a note Socks", "No room"):
+        assert words in html
+    assert "call_1" not in html
+    listed = page(client, "thread_sessions", goal.thread_id)
+    assert "3 messages" in listed
+    assert "ended because nothing was said for a while" in listed

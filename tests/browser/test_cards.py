@@ -161,5 +161,5 @@ def test_the_health_page_fits_a_phone(context: BrowserContext, user: User) -> No
     page = context.new_page()
     page.set_viewport_size(PHONE)  # type: ignore[arg-type]
     page.goto("/admin/agents/healthreport/")
-    page.get_by_text("Runs that nobody will take up").wait_for()
+    page.get_by_role("cell", name="Runs that nobody will take up").first.wait_for()
     assert page.locator(".wm-sums").evaluate("(part) => part.getBoundingClientRect().right <= innerWidth")

@@ -35,7 +35,7 @@ def test_several_field_keys_stand_one_on_a_line(tmp_path: Path) -> None:
 def test_other_commands_find_the_running_servers(tmp_path: Path) -> None:
     local.remember_addresses(tmp_path, {"DATABASE_URL": "postgres://here", "REDIS_URL": "unix://here"})
     environment = {"WAYMARK_DATA": str(tmp_path), "REDIS_URL": "redis://elsewhere"}
-    local.adopt(environment)
+    assert local.adopt(environment) == {"DATABASE_URL"}
     assert environment["DATABASE_URL"] == "postgres://here"
     assert environment["REDIS_URL"] == "redis://elsewhere"
 

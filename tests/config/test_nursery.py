@@ -26,7 +26,7 @@ from pathlib import Path
 from config import nursery
 nursery.preload = lambda: None
 folder = Path(sys.argv[1])
-sleeper = nursery.Program(partial(time.sleep, 60), folder / "sleeper.log")
+sleeper = nursery.Program("sleeper", partial(time.sleep, 60), folder / "sleeper.log")
 with nursery.Nursery(lambda: "ready", {"a": sleeper, "b": sleeper}, folder / "log") as it:
     print(it.prepare(), flush=True)
     if sys.argv[2] == "delivered":
@@ -43,7 +43,7 @@ def nothing_to_load(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_is_born_belongs_to_the_parent_and_begins_when_the_nursery_is_gone(tmp_path: Path) -> None:
     output = tmp_path / "output"
-    program = Program(_say_whose_child, output)
+    program = Program("child", _say_whose_child, output)
     with Nursery(lambda: "how to sign in", {"one": program, "two": program}, tmp_path / "log") as it:
         assert it.prepare() == "how to sign in"
         born = it.deliver()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from config.children import SIGNALS, Forked, fork
+from config.children import SIGNALS, UNFIT, Forked, fork
 from config.console import Console
 from config.embedded import StartError
 from config.supervisor import Interrupted, Service, Supervisor
@@ -85,12 +85,44 @@ def test_what_dies_again_and_again_is_given_up(supervisor: Supervisor, monkeypat
     assert len(starts) == 6
 
 
+def test_who_is_killed_again_and_again_has_no_last_words(
+    supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("config.supervisor.LONGEST_WAIT", 0.01)
+    (tmp_path / "log").write_text("worker started")
+
+    def start() -> Forked:
+        return fork(lambda: os.kill(os.getpid(), signal.SIGKILL), log=None)
+
+    with pytest.raises(StartError) as caught, supervisor:
+        supervisor.add(Service("Worker", start, 0, tmp_path / "log"))
+        supervisor.run()
+    assert str(caught.value) == "Worker was killed by signal 9, 6 times in a row."
+
+
+def test_who_does_not_fit_the_database_is_not_started_again(
+    supervisor: Supervisor, capsys: pytest.CaptureFixture[str]
+) -> None:
+    starts = []
+
+    def start() -> Forked:
+        starts.append(1)
+        return fork(lambda: os._exit(UNFIT), log=None)
+
+    with supervisor:
+        supervisor.add(Service("Worker", start, 0, None))
+        fork(lambda: _ctrl_c_soon(os.getppid(), 2), log=None)
+        supervisor.run()
+    assert len(starts) == 1
+    assert "Worker does not start: the program was changed while Waymark runs" in capsys.readouterr().out
+
+
 def test_ctrl_c_while_starting_ends_the_start(supervisor: Supervisor) -> None:
     with pytest.raises(Interrupted), supervisor:
         os.kill(os.getpid(), signal.SIGINT)
         time.sleep(5)
 
 
-def _ctrl_c_soon(pid: int) -> None:
-    time.sleep(0.5)
+def _ctrl_c_soon(pid: int, seconds: float = 0.5) -> None:
+    time.sleep(seconds)
     os.kill(pid, signal.SIGINT)

@@ -13,7 +13,7 @@ from pytest_django import DjangoAssertNumQueries
 from agents.services import assistant_of
 from goals.models import Goal
 from memory.models import AgentRun, RunStatus
-from tests.factories import AgentActionFactory, AgentRunFactory, GoalFactory, UserFactory, bearer
+from tests.factories import AgentActionFactory, AgentRunFactory, AgentTaskFactory, GoalFactory, UserFactory, bearer
 
 pytestmark = pytest.mark.django_db
 RUNS = "/api/v1/runs"
@@ -55,6 +55,18 @@ def test_a_run_says_what_it_used(api: Client, goal: Goal) -> None:
     assert (shown["iterations"], shown["cost"], shown["error"], shown["reason"]) == (3, "0.00042", "", "")
     assert shown["tokens"] == {"input": 10, "output": 5, "cached": 2}
     assert shown["started_at"].endswith("Z")
+
+
+def test_a_helpers_run_says_whose_it_is(api: Client, goal: Goal) -> None:
+    task = AgentTaskFactory(parent=goal.thread, user=goal.user, title="Trail shoes")
+    run = AgentRunFactory(thread=task.thread)
+    AgentRunFactory(thread=GoalFactory(user=goal.user).thread)
+    [shown] = api.get(f"{RUNS}?goal={goal.pk}").json()["results"]
+    assert (shown["id"], shown["goal"]) == (str(run.pk), str(goal.pk))
+    assert shown["task"] == {"id": str(task.pk), "title": "Trail shoes"}
+    own = AgentTaskFactory(parent=assistant_of(goal.user).thread, user=goal.user, title="Socks")
+    shown = api.get(f"{RUNS}/{AgentRunFactory(thread=own.thread).pk}").json()
+    assert (shown["goal"], shown["task"]["title"]) == (None, "Socks")
 
 
 def test_an_unknown_cost_is_null_and_not_zero(api: Client, goal: Goal) -> None:

@@ -9,6 +9,7 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, Settings
 
+from agents.live.screen import whole
 from agents.models import TaskStatus
 from goals.models import Goal
 from memory.models import AgentRun, RunStatus
@@ -99,9 +100,28 @@ def test_a_run_that_waits_for_a_person_leads_to_the_question(client: Client, goa
 def test_a_run_whose_turn_has_not_come_says_so(client: Client, goal: Goal, settings: Settings) -> None:
     settings.WAYMARK_MAX_RUNNING_PER_USER = 1
     AgentRunFactory(thread=goal.thread, status=RunStatus.QUEUED)
-    assert "Its turn comes" not in page(client)
+    assert "waits for a worker" in page(client)
+    assert "Waiting for a worker" in whole(goal.thread).bar
     AgentRunFactory(thread=GoalFactory(user=goal.user).thread, status=RunStatus.RUNNING)
+    assert "waits for your other runs" in page(client)
     assert "Its turn comes when another of your agents is done." in page(client)
+    assert "Waits for your other runs" in whole(goal.thread).bar
+
+
+def test_a_job_leads_to_its_turn_however_old_it_is(client: Client, goal: Goal) -> None:
+    runs = [AgentRunFactory(thread=goal.thread, status=RunStatus.FAILED) for _ in range(15)]
+    asked = [ThreadMessageFactory(thread=goal.thread, run=run, content=f"Say {run.pk}") for run in runs]
+    for run, message in zip(runs, asked, strict=True):
+        ThreadMessageFactory(thread=goal.thread, run=run, source="error", content="Refused.")
+        assert f'href="/jobs/{run.pk}/"' in page(client)
+        answer = client.get(f"/jobs/{run.pk}/")
+        address, _, fragment = answer["Location"].partition("#")
+        assert fragment == f"turn-{message.pk}"
+        assert f'id="{fragment}"' in client.get(address).content.decode()
+    silent = AgentRunFactory(thread=goal.thread)
+    assert client.get(f"/jobs/{silent.pk}/")["Location"] == f"/goals/{goal.pk}/"
+    client.force_login(GoalFactory().user)
+    assert client.get(f"/jobs/{silent.pk}/").status_code == 404
 
 
 def test_a_helper_whose_sender_is_gone_is_a_job_of_its_own(client: Client, goal: Goal, sender: AgentRun) -> None:

@@ -274,7 +274,7 @@ def test_a_key_is_never_shown_again(client: Client, user: User) -> None:
     [
         ({"kind": "openai", "openai-model": "m"}, "needs an API key"),
         ({"kind": "compatible", "compatible-model": "m", "compatible-url": "ftp://x"}, "must start with http"),
-        ({"kind": "compatible", "compatible-url": "http://llm.example/v1"}, "Which model?"),
+        ({"kind": "compatible", "compatible-url": "http://llm.example/v1"}, "Nothing answers at http://llm.example/v1"),
         ({"kind": "nonsense"}, "Select a valid choice"),
         ({"kind": "ollama", "ollama-model": "m" * 201}, "is none"),
         ({"kind": "ollama", "ollama-model": "m", "ollama-url": "http://x/" + "a" * 500}, "is none"),
@@ -295,6 +295,13 @@ def test_the_test_button_says_which_models_a_server_has(client: Client) -> None:
         server.pages["/v1/models"] = {"object": "list", "data": [{"id": "small"}, {"id": "large"}]}
         tested = client.post("/settings/models/test/", {"kind": "compatible", "compatible-url": server.url})
     assert "The server has: large, small." in tested.content.decode()
+
+
+@pytest.mark.parametrize(("kind", "who"), [("ollama", "No Ollama"), ("compatible", "Nothing")])
+def test_a_server_that_does_not_run_is_said_so(client: Client, user: User, kind: str, who: str) -> None:
+    User.objects.filter(pk=user.pk).update(is_staff=True)
+    tested = client.post("/settings/models/test/", {"kind": kind, f"{kind}-url": "http://127.0.0.1:1/v1"})
+    assert f"{who} answers at http://127.0.0.1:1/v1. Is it running?" in tested.content.decode()
 
 
 def test_connections_can_be_made_default_and_removed(client: Client, user: User) -> None:

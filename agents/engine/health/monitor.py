@@ -30,7 +30,7 @@ CHECKS: Sequence[Check] = (
     Check("old_tasks", "Old tasks that are over", tasks.old_tasks),
     Check("wrong_counters", "Threads that count wrongly", threads.wrong_counters),
     Check("unanswered", "Messages nobody was woken for", threads.unanswered),
-    Check("zombie_jobs", "Jobs of runs that are over", runs.zombie_jobs),
+    Check("zombie_jobs", "RQ jobs of runs that are over", runs.zombie_jobs),
 )
 
 

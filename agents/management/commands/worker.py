@@ -5,10 +5,11 @@ from argparse import ArgumentParser
 from typing import Any
 
 import django_rq
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandError
 from rq import Queue
 
 from agents.engine.worker import ThreadWorker
+from memory.schema import SchemaMismatch, require_fit
 
 
 class Command(BaseCommand):
@@ -18,6 +19,8 @@ class Command(BaseCommand):
         parser.add_argument("--concurrency", type=int, default=100, help="how many runs at once (default 100)")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        if not options["skip_checks"]:  # bin/up has looked already
+            _require_fit()
         connection = django_rq.get_connection("default")
         worker = ThreadWorker(
             [Queue("default", connection=connection)], connection=connection, concurrency=options["concurrency"]
@@ -26,3 +29,10 @@ class Command(BaseCommand):
         gc.collect()
         gc.freeze()
         worker.work()
+
+
+def _require_fit() -> None:
+    try:
+        require_fit()
+    except SchemaMismatch as mismatch:
+        raise CommandError(f"The worker does not start, so that runs wait. {mismatch}") from mismatch

@@ -17,7 +17,8 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--url", default="http://127.0.0.1:8000", help="the address people use")
+        address = os.environ.get("WAYMARK_URL") or "http://127.0.0.1:8000"
+        parser.add_argument("--url", default=address, help="the address people use (WAYMARK_URL, else %(default)s)")
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:

@@ -44,7 +44,7 @@ def test_a_connection_test_says_in_a_sentence_how_it_went(
 def test_a_server_that_is_not_there_is_named() -> None:
     verdict = probe.test_connection(Endpoint("compatible", "http://127.0.0.1:1/v1"), "m")
     assert not verdict.ok
-    assert "Nothing answers at http://127.0.0.1:1/v1" in verdict.message
+    assert verdict.message == "Nothing answers at http://127.0.0.1:1/v1. Is it running?"
 
 
 def test_the_demonstration_is_always_there() -> None:

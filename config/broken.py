@@ -1,0 +1,23 @@
+"""The pages for what no view has caught. None of them asks the database for anything."""
+
+import sys
+
+from django.core.exceptions import DisallowedHost
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+
+from memory.pool import DATABASE_AWAY
+
+
+def broken(request: HttpRequest) -> HttpResponse:
+    """503 when the database is away, which ends by itself, else 500."""
+    if isinstance(sys.exception(), DATABASE_AWAY):
+        answer = render(None, "503.html", status=503)
+        answer["Retry-After"] = "5"
+        return answer
+    return render(None, "500.html", status=500)
+
+
+def refused(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """400; most who see it reach Waymark by a name that nobody has allowed yet."""
+    return render(None, "400.html", {"is_host": isinstance(exception, DisallowedHost)}, status=400)
