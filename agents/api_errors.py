@@ -13,6 +13,7 @@ from rest_framework.response import Response
 
 from agents.refusals import Refused
 from memory.notes import NoteRefused
+from memory.text import clean_json
 
 logger = logging.getLogger(__name__)
 
@@ -93,7 +94,8 @@ def _answer(
     fields: dict[str, list[str]] | None = None,
     headers: dict[str, str] | None = None,
 ) -> Response:
+    """What the caller sent may be quoted in it, such as a field's name, and need not be text that UTF-8 can hold."""
     error: dict[str, object] = {"code": code, "message": message}
     if fields:
         error["fields"] = fields
-    return Response({"error": error}, status=status_code, headers=headers)
+    return Response({"error": clean_json(error)}, status=status_code, headers=headers)

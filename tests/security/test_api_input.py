@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 from django.urls import URLPattern
 
-from tests.factories import ApprovalFactory, UserFactory, bearer
+from tests.factories import ApprovalFactory, bearer
 from tests.security.test_api_ownership import BODIES, Person, address, own_routes, person, view_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -57,3 +57,47 @@ def test_approvals_are_read_page_by_page() -> None:
         seen += [each["id"] for each in answer["results"]]
         place = answer["next"]
     assert len(seen) == len(set(seen)) == 3
+
+
+def bodies(caller: Person) -> list[tuple[str, str, dict[str, Any]]]:
+    """Each route that takes a body, with one that it would take."""
+    routes = [route for route in own_routes() if route.name != "logout"]
+    taking = [(route, method) for route in routes for method in ("post", "patch") if hasattr(view_of(route), method)]
+    return [(address(route, caller.ids), method, _body(route, method)) for route, method in taking]
+
+
+def _body(route: URLPattern, method: str) -> dict[str, Any]:
+    return BODIES.get((str(route.name), method.upper()), {})
+
+
+STRANGE = ["\ud800", "\x00", "x" * 100_000, "é\udfff\x1b[2J\u202e"]
+
+
+def test_no_name_and_no_value_of_a_field_breaks_a_route() -> None:
+    alice = person()
+    client, headers = Client(raise_request_exception=False), bearer(alice.user)
+    broken = []
+    for (place, method, body), text in itertools.product(bodies(alice), STRANGE):
+        for given in ({**body, text: 1}, {name: text for name in body}, {name: 10**30 for name in body}):
+            data = json.dumps(given)
+            answer = getattr(client, method)(place, data, content_type="application/json", headers=headers)
+            if answer.status_code >= 500 or (given.keys() - body and answer.status_code != 400):
+                broken.append((place, method, given, answer.status_code))
+    assert broken == []
+
+
+@pytest.mark.parametrize("text", STRANGE)
+def test_signing_in_says_what_is_wrong_with_any_field(text: str) -> None:
+    client = Client(raise_request_exception=False)
+    for given in ({text: 1}, {"email": text, "password": text}, {"email": "a@b.cd", "password": "x", "device": text}):
+        answer = client.post("/api/v1/auth/login", json.dumps(given), content_type="application/json")
+        assert answer.status_code in (400, 401), given
+        assert "error" in answer.json()
+
+
+@pytest.mark.parametrize("key", ["\x00abcdefghij", "é" * 40, "x" * 4000, "a b c d e f g h"])
+@pytest.mark.parametrize("place", ["/", "/accounts/login/", "/admin/"])
+def test_a_session_key_that_cannot_be_one_is_none(key: str, place: str) -> None:
+    client = Client(raise_request_exception=False)
+    client.cookies["sessionid"] = key
+    assert client.get(place).status_code in (200, 302)
