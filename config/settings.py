@@ -146,6 +146,7 @@ LOGIN_REDIRECT_URL = "/"
 LOGIN_URL = "account_login"
 MAILERS = {"default": {"BACKEND": "django.core.mail.backends.console.EmailBackend"}}
 
+SESSION_ENGINE = "config.sessions"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
 SESSION_COOKIE_SAMESITE = "Lax"
 SECURE_SSL_REDIRECT = HTTPS

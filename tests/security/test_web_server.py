@@ -37,3 +37,15 @@ def test_a_stranger_does_not_move_the_websocket(address: str) -> None:
         f"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nOrigin: {address}\r\nDaphne-Root-Path: /x"
     )
     assert status_of(address, upgrade) != 101
+
+
+def test_a_session_key_that_cannot_be_one_does_not_break_the_websocket(address: str) -> None:
+    upgrade = (
+        "GET /ws/ HTTP/1.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+        f"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nOrigin: {address}\r\nHost: {urlsplit(address).netloc}\r\n"
+        'Cookie: sessionid="\\000abcdefghij"'
+    )
+    place = urlsplit(address)
+    with socket.create_connection((str(place.hostname), place.port or 0), timeout=10) as client:
+        client.sendall(f"{upgrade}\r\n\r\n".encode())
+        assert client.recv(64).split()[1] == b"101"
