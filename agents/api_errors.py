@@ -7,7 +7,8 @@ import psycopg
 from django.core.exceptions import PermissionDenied
 from django.core.signals import got_request_exception
 from django.db import OperationalError
-from django.http import Http404
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.views import defaults
 from rest_framework import exceptions, status
 from rest_framework.response import Response
 
@@ -20,6 +21,7 @@ logger = logging.getLogger(__name__)
 
 # What of a service's refusals is not the request's fault.
 STATUSES = {"too_many_queued": status.HTTP_429_TOO_MANY_REQUESTS}
+OUR_FAULT = "Something went wrong on our side."
 
 
 class TooLarge(exceptions.APIException):
@@ -46,13 +48,20 @@ def exception_handler(problem: Exception, context: dict[str, object]) -> Respons
     return _our_fault(problem, context)
 
 
+def server_error(request: HttpRequest) -> HttpResponse:
+    """Django's answer to what fails outside of a view, such as while an answer is written: in one shape here, too."""
+    if not request.path_info.startswith("/api/"):
+        return defaults.server_error(request)
+    return JsonResponse({"error": {"code": "server_error", "message": OUR_FAULT}}, status=500)
+
+
 def _our_fault(problem: Exception, context: dict[str, object]) -> Response:
     request = context.get("request")
     got_request_exception.send(sender=None, request=getattr(request, "_request", request))
     logger.error("API request failed", exc_info=problem)
     if isinstance(problem, OperationalError | psycopg.OperationalError):
         return _answer(503, "unavailable", "The database cannot be reached. Try again.", headers={"Retry-After": "5"})
-    return _answer(500, "server_error", "Something went wrong on our side.")
+    return _answer(500, "server_error", OUR_FAULT)
 
 
 def _invalid(detail: object) -> Response:

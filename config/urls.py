@@ -7,6 +7,8 @@ from config.health import healthz, readyz
 from config.metrics import metrics
 from config.setup_page import setup
 
+handler500 = "agents.api_errors.server_error"
+
 urlpatterns = [
     path("healthz", healthz),
     path("readyz", readyz),

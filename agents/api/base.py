@@ -5,7 +5,6 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import Any, ClassVar, NoReturn, cast
 
-import orjson
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.exceptions import ImproperlyConfigured
@@ -19,6 +18,7 @@ from rest_framework.views import APIView
 
 from agents.api_errors import TooLarge
 from agents.serializers import Strict
+from memory.encoding import dumps
 
 
 class Access(StrEnum):
@@ -63,7 +63,7 @@ class Json(BaseRenderer):
     charset = None
 
     def render(self, data: Any, accepted_media_type: str | None = None, renderer_context: Any = None) -> bytes:
-        return b"" if data is None else orjson.dumps(data, default=str, option=orjson.OPT_UTC_Z)
+        return b"" if data is None else dumps(data, default=str)
 
 
 class ApiView(APIView):

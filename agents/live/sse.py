@@ -5,13 +5,13 @@ from collections.abc import AsyncGenerator, Callable
 from typing import Final
 from uuid import UUID
 
-import orjson
 from django.http import StreamingHttpResponse
 
 from agents.live.hub import Arrival, Closed, Feed, hub
 from agents.live.keys import kind_of
 from agents.live.offload import offload
 from agents.live.snapshot import snapshot
+from memory.encoding import dumps
 
 HEARTBEAT_SECONDS: Final = 15
 SLOW_SECONDS: Final = 10
@@ -67,7 +67,7 @@ async def _anew(feed: Feed, thread_id: UUID, greeted: bool) -> bytes:
     cursor, state = await offload(snapshot, thread_id)
     feed.skip_to(cursor)
     cursor = cursor or "0-0"
-    return (b"" if greeted else _hello(cursor)) + _frame(cursor, "reset", orjson.dumps(state))
+    return (b"" if greeted else _hello(cursor)) + _frame(cursor, "reset", dumps(state))
 
 
 def _hello(cursor: str) -> bytes:

@@ -10,6 +10,7 @@ from tests.processes import web
 
 pytestmark = pytest.mark.django_db  # of the process, not of the tests: it is what has the database made
 
+
 @pytest.fixture(scope="module")
 def address(django_db_setup: None) -> Iterator[str]:
     with web() as found:
