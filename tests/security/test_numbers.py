@@ -33,7 +33,7 @@ def goal() -> Goal:
         cell = {"source": Source.AGENT, "message_type": MessageType.TOOL, "metadata": {"action": str(action.pk)}}
         ThreadMessageFactory(thread=goal.thread, run=run, **cell)
     block = {"type": "tool_use", "id": "call_1", "name": "create_note", "arguments": HUGE}
-    AgentHistoryFactory(thread=goal.thread, entries=[{"role": "assistant", "blocks": [block]}])
+    AgentHistoryFactory(thread=goal.thread, entries=[{"seq": 1, "role": "assistant", "blocks": [block]}])
     return goal
 
 
