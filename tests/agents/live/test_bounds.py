@@ -1,11 +1,11 @@
 """T16: those who look on cost what they are shown, not what a model has ever sent, and are not endlessly many."""
 
-import asyncio
 from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import pytest
 from channels.db import database_sync_to_async
-from django.contrib.auth.models import User
 from django.test import AsyncClient
 
 from agents.live import consumers, hub, items, seats
@@ -17,6 +17,7 @@ from goals.models import Goal
 from tests.agents.live.looks import RUN, USER, off_loop, payloads, say, text_of
 from tests.agents.live.test_consumers import Page
 from tests.factories import GoalFactory, bearer
+from tests.processes import wait_until, web
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("closed_hub")]
 
@@ -57,25 +58,35 @@ async def test_devices_and_pages_of_one_user_are_not_endlessly_many(goal: Goal, 
     settings.WAYMARK_VIEWERS_PER_USER = 2
     headers = await database_sync_to_async(bearer)(goal.user)
     place, page = f"/api/v1/goals/{goal.pk}/events", Page(goal.user, goal.thread_id)
-    chunks = [aiter(await AsyncClient().get(place, headers=headers)) for _ in range(3)]
+    responses = [await AsyncClient().get(place, headers=headers) for _ in range(3)]
+    chunks = [response._iterator for response in responses]  # type: ignore[attr-defined]
     assert [b"hello" in await anext(each) for each in chunks[:2]] == [True, True]
     assert [chunk async for chunk in chunks[2]] == []
     assert (await AsyncClient().get(place, headers=headers)).status_code == 429
     assert await page.open()
     assert await page.close_code() == consumers.TOO_MANY
     await chunks[0].aclose()
-    await free(goal.user)
     page = Page(goal.user, goal.thread_id)
     assert await page.open()
     assert await page.is_quiet()
     assert (await AsyncClient().get(place, headers=headers)).status_code == 429
     await page.close()
-    await free(goal.user)
     await chunks[1].aclose()
+    assert not seats.are_taken(goal.user.pk)
 
 
-async def free(user: User) -> None:
-    """Wait until there is a seat."""
-    async with asyncio.timeout(10):
-        while seats.are_taken(user.pk):
-            await asyncio.sleep(0.01)
+def test_a_device_that_leaves_makes_room_for_the_next(goal: Goal) -> None:
+    token = bearer(goal.user)["Authorization"]
+    with web(WAYMARK_VIEWERS_PER_USER="1") as address:
+        for _ in range(4):
+            wait_until(lambda: follows(address, goal, token))
+
+
+def follows(address: str, goal: Goal, token: str) -> bool:
+    """Open a stream, and leave once it has begun."""
+    request = Request(f"{address}/api/v1/goals/{goal.pk}/events", headers={"Authorization": token})
+    try:
+        with urlopen(request, timeout=10) as stream:
+            return stream.readline().startswith(b"id: ")
+    except HTTPError:
+        return False
