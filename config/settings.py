@@ -36,6 +36,8 @@ ALLOWED_HOSTS: list[str] = env.list("WAYMARK_HOSTS", default=["localhost", "127.
 # Full origins such as https://waymark.example; websockets and cross-origin POSTs are refused from any other.
 CSRF_TRUSTED_ORIGINS: list[str] = env.list("WAYMARK_ORIGINS", default=[])
 HTTPS = env.bool("WAYMARK_HTTPS", default=False)
+# How many proxies a request passes, each of which adds whom it comes from to X-Forwarded-For.
+WAYMARK_PROXIES = env.int("WAYMARK_PROXIES", default=0)
 
 INSTALLED_APPS = [
     "django.contrib.admin",
@@ -138,6 +140,8 @@ ACCOUNT_SIGNUP_FIELDS = ["email*", "password1*"]
 ACCOUNT_EMAIL_VERIFICATION = "none"
 # Addresses are not verified, so nobody may add another to their account: it could be somebody else's.
 ACCOUNT_MAX_EMAIL_ADDRESSES = 1
+# Tries to sign in are counted by agents.throttle.
+ACCOUNT_RATE_LIMITS = {"login": None, "login_failed": None}
 ACCOUNT_ADAPTER = "agents.accounts.AccountAdapter"
 ACCOUNT_SESSION_REMEMBER = True
 ACCOUNT_LOGOUT_ON_PASSWORD_CHANGE = True
