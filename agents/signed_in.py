@@ -28,7 +28,7 @@ def signed_in[**P](view: "Callable[Concatenate[SignedInRequest, P], HttpResponse
 
 
 def _shared[**P](view: "Callable[Concatenate[SignedInRequest, P], HttpResponseBase]") -> View[P]:
-    def within_share(request: SignedInRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
+    def within_share(request: Any, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
         if not shares.begin(request.user.pk):
             return HttpResponse(_("Too many requests at once."), status=429, headers={"Retry-After": "1"})
         try:

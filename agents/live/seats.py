@@ -11,7 +11,8 @@ _taken: Counter[int] = Counter()
 
 def are_taken(user_id: int) -> bool:
     """Whether this user's sockets and streams are as many as there may be (WAYMARK_VIEWERS_PER_USER)."""
-    return _taken[user_id] >= settings.WAYMARK_VIEWERS_PER_USER
+    most: int = settings.WAYMARK_VIEWERS_PER_USER
+    return _taken[user_id] >= most
 
 
 @contextmanager
