@@ -206,6 +206,10 @@ SPECTACULAR_SETTINGS = {
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2_000_000
 # What the web server reads at all of a request's body. Bytes.
 WAYMARK_LARGEST_BODY = 2_500_000
+# How long a request may take to come in, with its body (seconds), and how many connections there may be from one
+# address at once; 0 sets no limit, and neither do proxies, on this machine or named by WAYMARK_PROXIES.
+WAYMARK_REQUEST_SECONDS = env.float("WAYMARK_REQUEST_SECONDS", default=60)
+WAYMARK_CONNECTIONS_PER_ADDRESS = env.int("WAYMARK_CONNECTIONS_PER_ADDRESS", default=200)
 
 # -- What agents are and may do --------------------------------------------------------------------------------------
 AGENT_KINDS = ["goals.models.Goal", "agents.models.UserAgent", "agents.models.AgentTask"]
@@ -287,7 +291,7 @@ OPENAI_BASE_URL = env.str("OPENAI_BASE_URL", default="")
 OPENAI_API_KEY = env.str("OPENAI_API_KEY", default="")
 WAYMARK_MODEL = env.str("WAYMARK_MODEL", default="gpt-5-mini")
 
-# Who may read /metrics: whoever sends this as a bearer token; without it only this machine itself.
+# Who may read /metrics: whoever sends this as a bearer token; without it nobody.
 WAYMARK_METRICS_TOKEN = env.str("WAYMARK_METRICS_TOKEN", default="")
 
 LOGGING_CONFIG = None
