@@ -21,9 +21,10 @@ class LimitedChannel(http.HTTPChannel):
     the whole of each request, until it is handed to the application."""
 
     def connectionMade(self) -> None:
-        super().connectionMade()
-        if not self.factory.admits(self.transport):
-            self.transport.abortConnection()
+        super().connectionMade()  # type: ignore[no-untyped-call]
+        line: Any = self.transport
+        if not self.factory.admits(line):
+            line.abortConnection()
 
     def resetTimeout(self) -> None:
         """What has come so far gains no time."""
@@ -69,7 +70,7 @@ class LimitedRequest(http_protocol.WebRequest):
 
 
 class LimitedFactory(http_protocol.HTTPFactory):
-    protocol = staticmethod(lambda: http._GenericHTTPChannelProtocol(LimitedChannel()))
+    protocol = staticmethod(lambda: http._GenericHTTPChannelProtocol(LimitedChannel()))  # type: ignore[no-untyped-call]
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -84,7 +85,7 @@ class LimitedFactory(http_protocol.HTTPFactory):
         self._forget_ended()
         open_lines = [each for each in self._lines[host] if each.connected]
         self._lines[host] = WeakSet([*open_lines, line])
-        return len(open_lines) < most
+        return len(open_lines) < int(most)
 
     def _forget_ended(self) -> None:
         if len(self._lines) > MOST_ADDRESSES:

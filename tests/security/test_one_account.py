@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from urllib.request import Request, urlopen
 
 import pytest
 from django.contrib.auth.models import User
@@ -17,7 +18,7 @@ from agents.providers import probe
 from agents.providers.base import Endpoint, ProviderError, Trouble
 from tests.factories import UserFactory, bearer
 from tests.processes import web
-from tests.security.asking import ask
+from tests.security.asking import CSRF, ask
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -82,6 +83,17 @@ def test_tests_of_a_silent_model_hold_up_nobody(address: str, silent: str) -> No
         statuses = [each.result() for each in asked]
     assert statuses.count(429) == 29
     assert Session.objects.exists()
+
+
+def test_the_verdict_comes_when_it_is_there(address: str) -> None:
+    user = UserFactory.create()
+    connection = connect_model(user, "demo", "demo")
+    cookies = f"csrftoken={CSRF}; sessionid={cookie(user)}"
+    headers = {"Cookie": cookies, "X-CSRFToken": CSRF}
+    request = Request(f"{address}/settings/models/{connection.pk}/test/", b"", headers)
+    for _ in range(2):
+        with urlopen(request, timeout=20) as answer:
+            assert "The demonstration is always there." in answer.read().decode()
 
 
 def test_a_list_of_models_has_a_deadline_however_lively_its_server(
