@@ -1,6 +1,7 @@
 """Who may have an account, and what comes with one."""
 
 import threading
+from typing import Any
 
 import structlog
 from allauth.account.adapter import DefaultAccountAdapter
@@ -8,9 +9,10 @@ from allauth.core import context as allauth_context
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.mail import EmailMessage
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 
-from agents import services, tokens
+from agents import known_browsers, services, throttle, tokens
+from agents.callers import address_of
 from agents.live.stream import notify
 
 log = structlog.get_logger(__name__)
@@ -27,6 +29,25 @@ class AccountAdapter(DefaultAccountAdapter):
         if commit:
             services.assistant_of(saved)
         return saved
+
+    def get_client_ip(self, request: HttpRequest) -> str:
+        return address_of(request)
+
+    def pre_authenticate(self, request: HttpRequest, **credentials: Any) -> None:
+        """Pages and API count together."""
+        if throttle.seconds_to_wait(request, credentials.get("email", "")):
+            raise self.validation_error("too_many_login_attempts")
+
+    def authenticate(self, request: HttpRequest, **credentials: Any) -> Any:
+        user = super().authenticate(request, **credentials)
+        if user is not None:
+            throttle.succeeded(request, credentials.get("email", ""))
+        return user
+
+    def post_login(self, request: HttpRequest, user: User, **details: Any) -> HttpResponse:
+        response: HttpResponse = super().post_login(request, user, **details)
+        known_browsers.remember(response, user.email)
+        return response
 
     def set_password(self, user: User, password: str) -> None:
         """Every new password (changed or reset) ends the tokens of all devices and the pages of all other sessions."""

@@ -3,22 +3,24 @@
 import logging
 from collections.abc import Mapping
 
-import psycopg
 from django.core.exceptions import PermissionDenied
 from django.core.signals import got_request_exception
-from django.db import OperationalError
-from django.http import Http404
+from django.http import Http404, HttpResponse, JsonResponse
 from rest_framework import exceptions, status
 from rest_framework.response import Response
 
 from agents.refusals import Refused
 from memory.notes import NoteRefused
+from memory.pool import DATABASE_AWAY
+from memory.text import clean_json
 
 logger = logging.getLogger(__name__)
 
 
 # What of a service's refusals is not the request's fault.
 STATUSES = {"too_many_queued": status.HTTP_429_TOO_MANY_REQUESTS}
+OUR_FAULT = "Something went wrong on our side."
+AWAY = "The database cannot be reached. Try again."
 
 
 class TooLarge(exceptions.APIException):
@@ -45,13 +47,21 @@ def exception_handler(problem: Exception, context: dict[str, object]) -> Respons
     return _our_fault(problem, context)
 
 
+def server_error(problem: BaseException | None) -> HttpResponse:
+    """What fails outside of a view, such as while an answer is written, in the one shape of errors."""
+    if isinstance(problem, DATABASE_AWAY):
+        error = {"code": "unavailable", "message": AWAY}
+        return JsonResponse({"error": error}, status=503, headers={"Retry-After": "5"})
+    return JsonResponse({"error": {"code": "server_error", "message": OUR_FAULT}}, status=500)
+
+
 def _our_fault(problem: Exception, context: dict[str, object]) -> Response:
     request = context.get("request")
     got_request_exception.send(sender=None, request=getattr(request, "_request", request))
     logger.error("API request failed", exc_info=problem)
-    if isinstance(problem, OperationalError | psycopg.OperationalError):
-        return _answer(503, "unavailable", "The database cannot be reached. Try again.", headers={"Retry-After": "5"})
-    return _answer(500, "server_error", "Something went wrong on our side.")
+    if isinstance(problem, DATABASE_AWAY):
+        return _answer(503, "unavailable", AWAY, headers={"Retry-After": "5"})
+    return _answer(500, "server_error", OUR_FAULT)
 
 
 def _invalid(detail: object) -> Response:
@@ -93,7 +103,8 @@ def _answer(
     fields: dict[str, list[str]] | None = None,
     headers: dict[str, str] | None = None,
 ) -> Response:
+    """What the caller sent may be quoted in it, such as a field's name, and need not be text that UTF-8 can hold."""
     error: dict[str, object] = {"code": code, "message": message}
     if fields:
         error["fields"] = fields
-    return Response({"error": error}, status=status_code, headers=headers)
+    return Response({"error": clean_json(error)}, status=status_code, headers=headers)

@@ -1,4 +1,9 @@
-"""How often one may try to sign in, counted in Redis, or in this process alone while Redis is away."""
+"""How often one may try to sign in, counted in Redis, or in this process alone while Redis is away.
+
+Nobody is kept out by what others try: tries for an e-mail address are counted for each place they come from. From very
+many places at once it is guessed all the same, so that there is a bound to all of them together, which only browsers
+that have signed the person in before may pass (threat T4).
+"""
 
 import hashlib
 import threading
@@ -7,12 +12,16 @@ from dataclasses import dataclass, field
 
 import redis
 from django.conf import settings
+from django.http import HttpRequest
 
+from agents import known_browsers
+from agents.callers import address_of
 from agents.live.stream import redis_client
 
 WINDOW_SECONDS = 300
-PER_EMAIL = 10
+PER_EMAIL = 10  # from one address, or one known browser
 PER_ADDRESS = 30
+FROM_EVERYWHERE = 200  # for one e-mail address
 
 # One call, so that a counter without an end cannot be left behind.
 _COUNT = """
@@ -50,26 +59,34 @@ class LocalCounter:
 local = LocalCounter()
 
 
-def seconds_to_wait(email: str, address: str) -> int:
-    """Count a try to sign in as `email` from `address`; return 0 if it may go on, else the seconds to wait.
+def seconds_to_wait(request: HttpRequest, email: str) -> int:
+    """Count a try to sign in as `email`; return 0 if it may go on, else the seconds to wait.
 
-    Tries are counted before the password is looked at, so that many at once cannot slip through.
+    Tries are counted before the password is looked at, so that many at once cannot slip through; those that are
+    refused for where they come from do not count for others.
     """
-    waits = [0]
-    for key, most in ((_email_key(email), PER_EMAIL), (_key("address", address), PER_ADDRESS)):
-        tries, left = _count(key)
-        if tries > most:
-            waits.append(left)
-    return max(waits)
+    if known_browsers.name_of(request, email):
+        return _wait(_place_key(request, email), PER_EMAIL)
+    return (
+        _wait(_key("address", address_of(request)), PER_ADDRESS)
+        or _wait(_place_key(request, email), PER_EMAIL)
+        or _wait(_key("email", _plain(email)), FROM_EVERYWHERE)
+    )
 
 
-def succeeded(email: str) -> None:
-    """A right password clears the count of its e-mail address."""
-    local.forget(_email_key(email))
+def succeeded(request: HttpRequest, email: str) -> None:
+    """A right password clears the count of its e-mail address at this place."""
+    key = _place_key(request, email)
+    local.forget(key)
     try:
-        redis_client().delete(_email_key(email))
+        redis_client().delete(key)
     except redis.RedisError:
         return
+
+
+def _wait(key: str, most: int) -> int:
+    tries, left = _count(key)
+    return left if tries > most else 0
 
 
 def _count(key: str) -> tuple[int, int]:
@@ -80,8 +97,14 @@ def _count(key: str) -> tuple[int, int]:
     return int(tries), int(left)
 
 
-def _email_key(email: str) -> str:
-    return _key("email", email.strip().casefold())
+def _place_key(request: HttpRequest, email: str) -> str:
+    """A known browser is a place of its own, wherever it is."""
+    place = known_browsers.name_of(request, email) or address_of(request)
+    return _key("place", f"{place} {_plain(email)}")
+
+
+def _plain(email: str) -> str:
+    return email.strip().casefold()
 
 
 def _key(kind: str, value: str) -> str:

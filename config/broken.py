@@ -6,11 +6,14 @@ from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
+from agents import api_errors
 from memory.pool import DATABASE_AWAY
 
 
 def broken(request: HttpRequest) -> HttpResponse:
-    """503 when the database is away, which ends by itself, else 500."""
+    """503 when the database is away, which ends by itself, else 500; the API's in its own shape."""
+    if request.path_info.startswith("/api/"):
+        return api_errors.server_error(sys.exception())
     if isinstance(sys.exception(), DATABASE_AWAY):
         answer = render(None, "503.html", status=503)
         answer["Retry-After"] = "5"

@@ -20,8 +20,11 @@ from django.http import HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.urls import set_script_prefix
 
-# More would only wait for the database's pool; fewer would let slow pages (the test of a model) hold up the others.
+# More would only wait for the database's pool; fewer would let slow pages hold up the others.
 THREADS = 24
+# Whoever asks whether this process lives must not wait behind its pages.
+HEALTH = ("/healthz", "/readyz")
+HEALTH_THREADS = 2
 
 type Receive = Callable[[], Awaitable[Any]]
 type Send = Callable[[Mapping[str, Any]], Awaitable[None]]
@@ -34,6 +37,7 @@ class OneThreadHandler(ASGIHandler):
     def __init__(self) -> None:
         super().__init__()
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="request")
+        self._health = ThreadPoolExecutor(HEALTH_THREADS, thread_name_prefix="health")
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         response = await self._response(scope, receive)
@@ -54,7 +58,8 @@ class OneThreadHandler(ASGIHandler):
         except RequestAborted:
             return None
         run = copy_context().run  # what one request activates, such as a time zone, is not for the next in its thread
-        return await asyncio.get_running_loop().run_in_executor(self._threads, run, self._respond, scope, body)
+        threads = self._health if scope["path"] in HEALTH else self._threads
+        return await asyncio.get_running_loop().run_in_executor(threads, run, self._respond, scope, body)
 
     def _respond(self, scope: dict[str, Any], body: IO[bytes]) -> HttpResponseBase:
         with closing(body):

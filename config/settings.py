@@ -37,6 +37,8 @@ ALLOWED_HOSTS: list[str] = env.list("WAYMARK_HOSTS", default=["localhost", "127.
 # Full origins such as https://waymark.example; websockets and cross-origin POSTs are refused from any other.
 CSRF_TRUSTED_ORIGINS: list[str] = env.list("WAYMARK_ORIGINS", default=[])
 HTTPS = env.bool("WAYMARK_HTTPS", default=False)
+# How many proxies a request passes, each of which adds whom it comes from to X-Forwarded-For.
+WAYMARK_PROXIES = env.int("WAYMARK_PROXIES", default=0)
 
 INSTALLED_APPS = [
     "django.contrib.admin",
@@ -139,6 +141,8 @@ ACCOUNT_SIGNUP_FIELDS = ["email*", "password1*"]
 ACCOUNT_EMAIL_VERIFICATION = "none"
 # Addresses are not verified, so nobody may add another to their account: it could be somebody else's.
 ACCOUNT_MAX_EMAIL_ADDRESSES = 1
+# Tries to sign in are counted by agents.throttle.
+ACCOUNT_RATE_LIMITS = {"login": None, "login_failed": None}
 ACCOUNT_ADAPTER = "agents.accounts.AccountAdapter"
 ACCOUNT_SESSION_REMEMBER = True
 ACCOUNT_LOGOUT_ON_PASSWORD_CHANGE = True
@@ -152,6 +156,7 @@ DEFAULT_FROM_EMAIL = env.str("WAYMARK_EMAIL_FROM", default=f"Waymark <waymark@{A
 ACCOUNT_EMAIL_SUBJECT_PREFIX = ""
 ACCOUNT_EMAIL_UNKNOWN_ACCOUNTS = False  # no mail to strangers because somebody typed their address
 
+SESSION_ENGINE = "config.sessions"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
 SESSION_COOKIE_SAMESITE = "Lax"
 SECURE_SSL_REDIRECT = HTTPS
@@ -207,6 +212,10 @@ SPECTACULAR_SETTINGS = {
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2_000_000
 # What the web server reads at all of a request's body. Bytes.
 WAYMARK_LARGEST_BODY = 2_500_000
+# How long a request may take to come in, with its body (seconds), and how many connections there may be from one
+# address at once; 0 sets no limit, and neither do proxies, on this machine or named by WAYMARK_PROXIES.
+WAYMARK_REQUEST_SECONDS = env.float("WAYMARK_REQUEST_SECONDS", default=60)
+WAYMARK_CONNECTIONS_PER_ADDRESS = env.int("WAYMARK_CONNECTIONS_PER_ADDRESS", default=200)
 
 # -- What agents are and may do --------------------------------------------------------------------------------------
 AGENT_KINDS = ["goals.models.Goal", "agents.models.UserAgent", "agents.models.AgentTask"]
@@ -231,6 +240,8 @@ WAYMARK_TASK_HISTORY_ENTRIES = env.int("WAYMARK_TASK_HISTORY_ENTRIES", default=2
 # Runs of one user at work at once, and in the queue; 0 sets no limit.
 WAYMARK_MAX_RUNNING_PER_USER = env.int("WAYMARK_MAX_RUNNING_PER_USER", default=2)
 WAYMARK_MAX_QUEUED_PER_USER = env.int("WAYMARK_MAX_QUEUED_PER_USER", default=20)
+# Open pages and devices of one user that follow conversations at once, in one web process.
+WAYMARK_VIEWERS_PER_USER = env.int("WAYMARK_VIEWERS_PER_USER", default=50)
 WAYMARK_MESSAGE_LENGTH = env.int("WAYMARK_MESSAGE_LENGTH", default=100_000)
 WAYMARK_OBSERVATION_LENGTH = env.int("WAYMARK_OBSERVATION_LENGTH", default=20_000)
 
@@ -286,7 +297,7 @@ OPENAI_BASE_URL = env.str("OPENAI_BASE_URL", default="")
 OPENAI_API_KEY = env.str("OPENAI_API_KEY", default="")
 WAYMARK_MODEL = env.str("WAYMARK_MODEL", default="gpt-5-mini")
 
-# Who may read /metrics: whoever sends this as a bearer token; without it only this machine itself.
+# Who may read /metrics: whoever sends this as a bearer token; without it nobody.
 WAYMARK_METRICS_TOKEN = env.str("WAYMARK_METRICS_TOKEN", default="")
 
 LOGGING_CONFIG = None

@@ -1,13 +1,33 @@
 """Daphne, with a limit to what it reads of a request before anybody has looked at it, and without what nobody reads:
 forms (Django parses them), lines of an access log."""
 
+from collections import defaultdict
 from io import BytesIO
 from typing import Any
+from weakref import WeakSet
 
 from daphne import http_protocol, server
 from django.conf import settings
+from twisted.web import http
 
+# A proxy may be here, and everybody behind it.
+THIS_MACHINE = ("127.0.0.1", "::1")
+MOST_ADDRESSES = 1000
 REFUSAL = b"HTTP/1.1 413 Content Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+
+
+class LimitedChannel(http.HTTPChannel):
+    """A connection. Twisted's time-out is for silence, so that a byte now and then holds one for ever; here it is for
+    the whole of each request, until it is handed to the application."""
+
+    def connectionMade(self) -> None:
+        super().connectionMade()  # type: ignore[no-untyped-call]
+        line: Any = self.transport
+        if not self.factory.admits(line):
+            line.abortConnection()
+
+    def resetTimeout(self) -> None:
+        """What has come so far gains no time."""
 
 
 class LimitedRequest(http_protocol.WebRequest):
@@ -19,6 +39,7 @@ class LimitedRequest(http_protocol.WebRequest):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, parsePOSTFormSubmission=False, **kwargs)
+        self.channel.setTimeout(self.channel.timeOut)  # begins now, not with the end of the request before
 
     def gotLength(self, length: int | None) -> None:
         if (length or 0) > settings.WAYMARK_LARGEST_BODY:
@@ -36,6 +57,8 @@ class LimitedRequest(http_protocol.WebRequest):
             super().handleContentChunk(data)
 
     def process(self) -> None:
+        """Daphne lets a header move the addresses below another: strangers would pass a proxy's rule by it."""
+        self.requestHeaders.removeHeader(b"Daphne-Root-Path")
         if not self.refused:
             super().process()
 
@@ -46,7 +69,30 @@ class LimitedRequest(http_protocol.WebRequest):
         self.channel.loseConnection()
 
 
-class QuietFactory(http_protocol.HTTPFactory):
+class LimitedFactory(http_protocol.HTTPFactory):
+    protocol = staticmethod(lambda: http._GenericHTTPChannelProtocol(LimitedChannel()))  # type: ignore[no-untyped-call]
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.timeOut = settings.WAYMARK_REQUEST_SECONDS
+        self._lines: defaultdict[str, WeakSet[Any]] = defaultdict(WeakSet)
+
+    def admits(self, line: Any) -> bool:
+        """Count a connection, which may become a websocket. Its end is not told here, but can be seen."""
+        host, most = line.getPeer().host, settings.WAYMARK_CONNECTIONS_PER_ADDRESS
+        if not most or settings.WAYMARK_PROXIES or host in THIS_MACHINE:
+            return True
+        self._forget_ended()
+        open_lines = [each for each in self._lines[host] if each.connected]
+        self._lines[host] = WeakSet([*open_lines, line])
+        return len(open_lines) < int(most)
+
+    def _forget_ended(self) -> None:
+        if len(self._lines) > MOST_ADDRESSES:
+            ended = [host for host, lines in self._lines.items() if not any(each.connected for each in lines)]
+            for host in ended:
+                del self._lines[host]
+
     def log(self, request: http_protocol.WebRequest) -> None:
         """Twisted would put together a line for each request, and Daphne throws it away."""
 
@@ -54,7 +100,7 @@ class QuietFactory(http_protocol.HTTPFactory):
 def serve(application: Any, endpoints: list[str]) -> None:
     """Serve until SIGTERM. Must be called after a reactor was chosen."""
     http_protocol.WebRequest = LimitedRequest
-    server.HTTPFactory = QuietFactory
+    server.HTTPFactory = LimitedFactory
     server.Server(
         application=application,
         endpoints=endpoints,

@@ -20,6 +20,8 @@ from psycopg.rows import TupleRow
 from psycopg.types.json import set_json_dumps, set_json_loads
 from psycopg_pool import ConnectionPool
 
+from memory.encoding import dumps
+
 # All these statements find their rows by key, so one plan is as good as another and is made once.
 PLANNED_ONCE = "-c plan_cache_mode=force_generic_plan"
 
@@ -117,7 +119,7 @@ def _make() -> ConnectionPool[Connection[TupleRow]]:
 
 
 def _configure(connection: Connection[TupleRow]) -> None:
-    set_json_dumps(orjson.dumps, connection)
+    set_json_dumps(dumps, connection)
     set_json_loads(orjson.loads, connection)
 
 

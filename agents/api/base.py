@@ -5,20 +5,21 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import Any, ClassVar, NoReturn, cast
 
-import orjson
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.exceptions import ImproperlyConfigured
 from django.urls import URLPattern, URLResolver
 from django.urls.converters import UUIDConverter, register_converter
-from rest_framework.exceptions import NotFound, ParseError
+from rest_framework.exceptions import NotFound, ParseError, Throttled
 from rest_framework.parsers import BaseParser
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
+from agents import shares
 from agents.api_errors import TooLarge
 from agents.serializers import Strict
+from memory.encoding import dumps
 
 
 class Access(StrEnum):
@@ -63,7 +64,7 @@ class Json(BaseRenderer):
     charset = None
 
     def render(self, data: Any, accepted_media_type: str | None = None, renderer_context: Any = None) -> bytes:
-        return b"" if data is None else orjson.dumps(data, default=str, option=orjson.OPT_UTC_Z)
+        return b"" if data is None else dumps(data, default=str)
 
 
 class ApiView(APIView):
@@ -73,10 +74,23 @@ class ApiView(APIView):
     parser_classes = [Body]
     renderer_classes = [Json]
     metadata_class = None
+    _counted: int | None = None
 
     @property
     def user(self) -> User:
         return cast(User, self.request.user)
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        super().initial(request, *args, **kwargs)
+        if isinstance(request.user, User):
+            if not shares.begin(request.user.pk):
+                raise Throttled(1)
+            self._counted = request.user.pk
+
+    def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
+        if self._counted is not None:
+            shares.end(self._counted)
+        return super().finalize_response(request, response, *args, **kwargs)
 
     def perform_content_negotiation(self, request: Request, force: bool = False) -> tuple[BaseRenderer, str]:
         """There is one representation; what the client would accept does not change it."""

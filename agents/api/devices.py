@@ -32,13 +32,13 @@ class Login(ApiView):
     )
     def post(self, request: Request) -> Response:
         given = self.body(LoginBody)
-        wait = throttle.seconds_to_wait(given["email"], request.META.get("REMOTE_ADDR") or "")
+        wait = throttle.seconds_to_wait(request._request, given["email"])
         if wait:
             raise Throttled(wait)
         user = authenticate(request._request, email=given["email"], password=given["password"])
         if not isinstance(user, User):
             raise AuthenticationFailed("The e-mail address or the password is wrong.", code="wrong_credentials")
-        throttle.succeeded(given["email"])
+        throttle.succeeded(request._request, given["email"])
         return Response({"token": tokens.issue(user, given.get("device", ""))})
 
 

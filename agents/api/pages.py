@@ -59,7 +59,7 @@ class Order:
 
 
 def _column(model: type[Model], name: str) -> Field[Any, Any]:
-    column = model._meta.get_field(name)
+    column = model._meta.pk if name == "pk" else model._meta.get_field(name)
     assert isinstance(column, Field)
     return column
 

@@ -8,13 +8,14 @@ from uuid import UUID
 from django.http.response import HttpResponseBase
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, extend_schema
-from rest_framework.exceptions import ValidationError
+from rest_framework.exceptions import Throttled, ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from agents.api.base import Access, ApiView
 from agents.api.pages import Order, page
 from agents.api.schema import documented, listed
+from agents.live import seats
 from agents.live.snapshot import message_json, tip
 from agents.live.sse import event_stream
 from agents.models import DeviceToken
@@ -110,12 +111,15 @@ class Events(ThreadView):
             (200, "text/event-stream"): OpenApiTypes.STR,
             401: OpenApiResponse(ErrorShape),
             404: OpenApiResponse(ErrorShape),
+            429: OpenApiResponse(ErrorShape),
         },
     )
     def get(self, request: Request, **kwargs: Any) -> HttpResponseBase:
         assert isinstance(request.auth, DeviceToken)
         admitted = Admitted(self.thread().pk, request.auth.pk)
-        return event_stream(admitted.thread_id, _cursor(request), admitted.still)
+        if seats.are_taken(self.user.pk):
+            raise Throttled(60)
+        return event_stream(admitted.thread_id, self.user.pk, _cursor(request), admitted.still)
 
 
 class AssistantThread(ThreadView):

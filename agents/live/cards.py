@@ -5,10 +5,10 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-import orjson
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
+from memory.encoding import dumps
 from tools import registry
 from tools.base import Effect, Reversal
 from tools.models import ActionStatus, AgentAction, ApprovalState, Resolution
@@ -64,7 +64,7 @@ def pairs(action: AgentAction) -> list[tuple[str, str]]:
 
 
 def _plain(value: object) -> str:
-    return cut(value if isinstance(value, str) else orjson.dumps(value).decode())
+    return cut(value if isinstance(value, str) else dumps(value).decode())
 
 
 def cut(text: str) -> str:

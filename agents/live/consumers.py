@@ -4,6 +4,7 @@ import asyncio
 import logging
 import time
 from collections import deque
+from contextlib import ExitStack
 from importlib import import_module
 from typing import Any, Final
 from uuid import UUID
@@ -15,7 +16,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.template.loader import render_to_string
 
-from agents.live import frames
+from agents.live import frames, seats
 from agents.live.hub import Closed, Feed, hub
 from agents.live.offload import offload
 from agents.live.viewer import Viewer
@@ -26,6 +27,7 @@ logger = logging.getLogger(__name__)
 SIGNED_OUT: Final = 4401
 NOT_FOUND: Final = 4404
 MISUSED: Final = 4400
+TOO_MANY: Final = 4429
 TOO_SLOW: Final = 1013
 
 FRAME_LENGTH: Final = 256
@@ -41,6 +43,7 @@ class LiveConsumer(AsyncWebsocketConsumer):
     async def connect(self) -> None:
         """Accept even to refuse: a handshake that fails has no code, and the page would try for ever."""
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._seat = ExitStack()
         self._hellos: deque[float] = deque(maxlen=HELLOS_A_MINUTE)
         self._thread: Thread | None = None
         await self.accept()
@@ -48,6 +51,10 @@ class LiveConsumer(AsyncWebsocketConsumer):
         if not user.is_authenticated:
             await self.close(SIGNED_OUT)
             return
+        if seats.are_taken(user.pk):
+            await self.close(TOO_MANY)
+            return
+        self._seat.enter_context(seats.seat(user.pk))
         thread_id = self.scope["url_route"]["kwargs"].get("thread_id")
         if thread_id is not None:
             self._thread = await offload(_own_thread, user, thread_id)
@@ -64,6 +71,7 @@ class LiveConsumer(AsyncWebsocketConsumer):
             self._start("thread", self._follow_thread(self._thread, after))
 
     async def disconnect(self, code: int) -> None:
+        self._seat.close()
         for task in self._tasks.values():
             task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)

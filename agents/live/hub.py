@@ -27,6 +27,10 @@ logger = logging.getLogger(__name__)
 
 WAITING: Final = 500
 
+PORTION: Final = 100
+RESUMED_BYTES: Final = 1_000_000
+"""Of the events that a viewer who comes back is told one by one, read PORTION at a time."""
+
 WIRE: Final = b'{"type":"wire"}'
 """A note to every user who looks on: the connection to Redis is lost, or is back."""
 
@@ -220,12 +224,25 @@ class Hub:
         feed.release(held, missed)
 
     async def _after(self, thread_id: UUID, cursor: str) -> list[Arrival] | None:
-        """Return the events after `cursor`, or None when the stream does not reach back to it."""
+        """Return the events after `cursor`, or None when the stream does not reach back to it, or there are so many
+        bytes of them that a snapshot costs less. They are read little by little, for they are held by each viewer."""
         if order(cursor) == NOWHERE:
             return None
-        entries: Any = await self._client.xrange(stream_key(thread_id), cursor, "+")
-        found = [Arrival(event_id.decode(), fields[b"d"]) for event_id, fields in entries]
-        return found[1:] if found and order(found[0].id) == order(cursor) else None
+        missed: list[Arrival] = []
+        read, size = await self._read(thread_id, cursor, 1), 0
+        if not read or order(read[0].id) != order(cursor):
+            return None
+        while read:
+            read = await self._read(thread_id, f"({read[-1].id}", PORTION)
+            missed += read
+            size += sum(len(each.payload) for each in read)
+            if size > RESUMED_BYTES:
+                return None
+        return missed
+
+    async def _read(self, thread_id: UUID, start: str, most: int) -> list[Arrival]:
+        entries: Any = await self._client.xrange(stream_key(thread_id), start, "+", count=most)
+        return [Arrival(event_id.decode(), fields[b"d"]) for event_id, fields in entries]
 
     def _deliver(self, channel: bytes, data: bytes) -> None:
         feeds = self._feeds.get(channel, ())

@@ -1,10 +1,13 @@
-"""What waits to be sent, and how pieces of text become one."""
+"""What waits to be sent, and how pieces of text become one, or a long one several."""
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from agents.live.events import Event, Think
+
+LONGEST: Final = 4096
+"""Characters of a text on its way."""
 
 
 class Item(NamedTuple):
@@ -14,7 +17,7 @@ class Item(NamedTuple):
 
 
 def joined(items: Iterable[Item]) -> list[Item]:
-    """Join each piece of text with the one before it in its thread, when both belong to the same run."""
+    """Join each piece of text with the one before it in its thread, when both belong to the same run, up to LONGEST."""
     groups: list[list[Item]] = []
     last: dict[UUID, list[Item]] = {}
     for item in items:
@@ -24,13 +27,18 @@ def joined(items: Iterable[Item]) -> list[Item]:
         else:
             last[item.thread_id] = group = [item]
             groups.append(group)
-    return [group[0] if len(group) == 1 else _whole(group) for group in groups]
+    return [item for group in groups for item in _pieces(group)]
 
 
 def _goes_on(before: Event, event: Event) -> bool:
     return isinstance(before, Think) and isinstance(event, Think) and before.run == event.run
 
 
-def _whole(pieces: list[Item]) -> Item:
-    text = "".join(piece.event.text for piece in pieces if isinstance(piece.event, Think))
-    return pieces[0]._replace(event=pieces[0].event.model_copy(update={"text": text}))
+def _pieces(group: list[Item]) -> list[Item]:
+    """Return a group as one item, or as several when its text is long: the stream keeps a number of events, not of
+    bytes, and whoever resumes reads them all."""
+    text = "".join(piece.event.text for piece in group if isinstance(piece.event, Think))
+    if len(group) == 1 and len(text) <= LONGEST:
+        return group
+    parts = [text[at : at + LONGEST] for at in range(0, len(text), LONGEST)]
+    return [group[0]._replace(event=group[0].event.model_copy(update={"text": part})) for part in parts]

@@ -10,7 +10,7 @@ from functools import lru_cache
 from urllib.parse import urlsplit
 
 import nh3
-from django.utils.html import escape
+from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 from markdown_it import MarkdownIt
@@ -20,6 +20,9 @@ from markdown_it.utils import EnvType, OptionsDict
 
 from agents.live.half_open import close, hide_partial_fence
 from agents.live.highlight import highlight
+
+LONGEST = 200_000
+"""Characters: a note's longest body. The work grows with the text, and some texts take a second for 20,000."""
 
 _LEAVES = {"inline", "tr_open", "fence", "code_block"}
 _BOXES = {"[ ] ": "☐ ", "[x] ": "☑ "}
@@ -52,7 +55,9 @@ _cleaner = nh3.Cleaner(
 
 
 def render(text: str) -> SafeString:
-    """Return the whole of `text` as HTML for inside `.prose`."""
+    """Return the whole of `text` as HTML for inside `.prose`; what is longer than LONGEST, as it was written."""
+    if len(text) > LONGEST:
+        return format_html('<pre tabindex="0"><code>{}</code></pre>', text)
     return mark_safe("".join(_blocks(_normal(text))))  # noqa: S308 (nh3 made each block)
 
 
@@ -62,7 +67,7 @@ def render_stream(text: str) -> tuple[list[str], str]:
     For a text that only grows, the list only grows: a block, once finished, never changes. It ends equal to the first
     blocks of `render(text)`.
     """
-    finished, tail = split(text)
+    finished, tail = split(text[:LONGEST])
     return list(_finished(finished)), render_tail(tail)
 
 

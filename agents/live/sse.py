@@ -2,16 +2,18 @@
 
 import time
 from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
 from typing import Final
 from uuid import UUID
 
-import orjson
 from django.http import StreamingHttpResponse
 
 from agents.live.hub import Arrival, Closed, Feed, hub
 from agents.live.keys import kind_of
 from agents.live.offload import offload
+from agents.live.seats import are_taken, seat
 from agents.live.snapshot import snapshot
+from memory.encoding import dumps
 
 HEARTBEAT_SECONDS: Final = 15
 SLOW_SECONDS: Final = 10
@@ -21,7 +23,9 @@ HEARTBEAT: Final = b": still here\n\n"
 type Allowed = Callable[[], bool]
 
 
-def event_stream(thread_id: UUID, last_event_id: str | None, allowed: Allowed | None = None) -> StreamingHttpResponse:
+def event_stream(
+    thread_id: UUID, user_id: int, last_event_id: str | None, allowed: Allowed | None = None
+) -> StreamingHttpResponse:
     """Answer with the thread's events. The caller has checked that the user may see the thread.
 
     The first frame is `hello` with an id. When `last_event_id` is missing or too old, `reset` follows with
@@ -29,14 +33,25 @@ def event_stream(thread_id: UUID, last_event_id: str | None, allowed: Allowed | 
     the same moment leave together.
 
     Args:
+        user_id: who counts as looking on while it is open.
         allowed: asked each minute, in a thread of its own; the stream ends once it says no.
     """
-    chunks = _chunks(thread_id, last_event_id or "", allowed)
+    chunks = _seated(user_id, _chunks(thread_id, last_event_id or "", allowed))
     response = StreamingHttpResponse(chunks, content_type="text/event-stream; charset=utf-8")
     response["Cache-Control"] = "no-cache"
     response["X-Accel-Buffering"] = "no"
     response["Content-Encoding"] = "identity"  # compression would hold the events back
     return response
+
+
+async def _seated(user_id: int, chunks: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
+    """Those who came at the same moment were all let in."""
+    if are_taken(user_id):
+        return
+    with seat(user_id):
+        async with aclosing(chunks):
+            async for chunk in chunks:
+                yield chunk
 
 
 async def _chunks(thread_id: UUID, after: str, allowed: Allowed | None) -> AsyncGenerator[bytes]:
@@ -67,7 +82,7 @@ async def _anew(feed: Feed, thread_id: UUID, greeted: bool) -> bytes:
     cursor, state = await offload(snapshot, thread_id)
     feed.skip_to(cursor)
     cursor = cursor or "0-0"
-    return (b"" if greeted else _hello(cursor)) + _frame(cursor, "reset", orjson.dumps(state))
+    return (b"" if greeted else _hello(cursor)) + _frame(cursor, "reset", dumps(state))
 
 
 def _hello(cursor: str) -> bytes:

@@ -6,10 +6,10 @@ from typing import Final
 from uuid import UUID
 
 import hiredis
-import orjson
 
 from agents.live.events import Event, Failed, MessagePosted, RunChanged, Think, ToolStart
 from agents.live.keys import KEPT_SECONDS, RESET, partial_key, stream_key, thread_channel, user_channel
+from memory.encoding import dumps
 
 KEPT_EVENTS: Final = 1000
 
@@ -39,7 +39,7 @@ SHA: Final = hashlib.sha1(SEND.encode(), usedforsecurity=False).hexdigest()
 
 def packed(thread_id: UUID, user_id: int, event: Event) -> bytes:
     """Return the packed call for one event. Everything but text also leaves a note on the user's channel."""
-    payload = _json(event)
+    payload = dumps(event.__dict__)
     if isinstance(event, Think):
         return _call(thread_id, payload, "grow", str(event.run), event.text)
     note = f'{{"type":"changed","thread":"{thread_id}","event":"{getattr(event, "type", "")}"}}'
@@ -49,14 +49,6 @@ def packed(thread_id: UUID, user_id: int, event: Event) -> bytes:
 def gap(thread_id: UUID, *, spoils: bool) -> bytes:
     """Return the packed call for saying that events of a thread may have been lost; `spoils`: pieces of text too."""
     return _call(thread_id, RESET, "spoil" if spoils else "keep")
-
-
-def _json(event: Event) -> bytes:
-    """The model's own JSON, which costs several times as much, is for what orjson refuses: integers beyond 64 bits."""
-    try:
-        return orjson.dumps(event.__dict__, option=orjson.OPT_UTC_Z)
-    except TypeError:
-        return event.model_dump_json().encode()
 
 
 def _call(

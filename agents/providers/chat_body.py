@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pydantic import JsonValue
 
 from agents.providers.base import ModelRequest
-from agents.providers.codec import dumps
+from memory.encoding import dumps
 from memory.messages import Message, ToolResult, ToolUse
 from tools.base import ToolSpec
 

@@ -7,7 +7,8 @@ from uuid import uuid4
 from pydantic import JsonValue
 
 from agents.providers.chat_body import legal_name
-from agents.providers.codec import dumps, loads
+from agents.providers.codec import loads
+from memory.encoding import dumps
 from memory.messages import ToolUse
 from memory.text import clean, clean_json
 

@@ -1,4 +1,4 @@
-"""JSON as vendors speak it: fast in the ordinary case, forgiving where orjson is not."""
+"""Reading JSON as vendors write it: fast in the ordinary case, forgiving where orjson is not."""
 
 import json
 import math
@@ -6,8 +6,6 @@ from typing import cast
 
 import orjson
 from pydantic import JsonValue
-
-from memory.text import clean_json
 
 
 def loads(data: bytes | str) -> JsonValue:
@@ -20,17 +18,6 @@ def loads(data: bytes | str) -> JsonValue:
         return cast(JsonValue, orjson.loads(data))
     except orjson.JSONDecodeError:
         return _loads_leniently(data)
-
-
-def dumps(value: object, *, sort_keys: bool = False) -> bytes:
-    """Return `value` as UTF-8 JSON; what UTF-8 cannot hold becomes U+FFFD."""
-    try:
-        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS if sort_keys else None)
-    except TypeError:
-        text = json.dumps(
-            clean_json(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"), sort_keys=sort_keys
-        )
-        return text.encode()
 
 
 def _loads_leniently(data: bytes | str) -> JsonValue:

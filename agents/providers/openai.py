@@ -93,12 +93,14 @@ class OpenAIProvider:
                 raise translated(error, self._endpoint.api_key) from None
         self._busy = False
 
-    def models(self) -> list[str]:
-        """Return the names of the models the server offers, sorted. Raises: ProviderError."""
+    def models(self, cancel: CancelToken) -> list[str]:
+        """Return the names of the models the server offers, sorted. Raises: ProviderError, Cancelled."""
         self._begin()
         try:
-            answer = self._client.sdk.get("/models", cast_to=object)
+            with cancel.on_cancel(self._client.line.cut):
+                answer = self._client.sdk.get("/models", cast_to=object)
         except (openai.OpenAIError, httpx2.InvalidURL) as error:
+            cancel.check()
             raise translated(error, self._endpoint.api_key) from None
         self._busy = False
         data = answer.get("data") if isinstance(answer, dict) else None

@@ -2,12 +2,16 @@
 
 import contextlib
 import json
+import socket
 import threading
 import time
-import urllib.request
-from http.client import HTTPException
+from collections.abc import Iterator
+from functools import partial
+from http.client import HTTPConnection, HTTPException
 from typing import Protocol, runtime_checkable
+from urllib.parse import urlsplit
 
+from agents.providers import errors
 from agents.providers.base import Endpoint, ModelRequest, Provider, ProviderError, Reply, Trouble, Verdict
 from agents.providers.catalog import connect, kind_of
 from memory.messages import user
@@ -15,7 +19,7 @@ from tools.base import ToolSpec
 from tools.cancel import Cancelled, CancelToken
 
 PATIENCE_SECONDS = 60.0
-# Whoever answers at Ollama's port need not be Ollama. Bytes.
+# Bytes.
 LONGEST_LIST = 1_000_000
 _TOOL = ToolSpec(
     "report_ready",
@@ -38,7 +42,7 @@ _SENTENCES = {
 
 @runtime_checkable
 class ListsModels(Protocol):
-    def models(self) -> list[str]: ...
+    def models(self, cancel: CancelToken) -> list[str]: ...
 
 
 def test_connection(endpoint: Endpoint, model: str) -> Verdict:
@@ -62,35 +66,50 @@ def list_models(endpoint: Endpoint) -> list[str]:
     if kind.is_scripted:
         return list(kind.models)
     with contextlib.closing(connect(endpoint)) as provider:
-        return provider.models() if isinstance(provider, ListsModels) else []
+        try:
+            with _deadline(PATIENCE_SECONDS) as cancel:
+                return provider.models(cancel) if isinstance(provider, ListsModels) else []
+        except Cancelled:
+            raise errors.failure(Trouble.TIMEOUT, f"no answer within {PATIENCE_SECONDS:.0f} s") from None
 
 
 def find_ollama(base: str = "http://127.0.0.1:11434", timeout: float = 0.4) -> list[tuple[str, int]] | None:
     """Return (model, size in bytes) for each model of the Ollama at `base`; None when there is none.
 
-    Plain urllib, so that the web process needs no client for it.
+    timeout: for the whole exchange: whoever answers at Ollama's port need not be Ollama. In seconds.
     """
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    place = urlsplit(base)
+    line = HTTPConnection(str(place.hostname), place.port, timeout=timeout)
     try:
-        with opener.open(f"{base}/api/tags", timeout=timeout) as answer:
-            models = json.loads(answer.read(LONGEST_LIST))["models"]
+        with contextlib.closing(line):
+            line.connect()
+            with _deadline(timeout) as late, late.on_cancel(partial(line.sock.shutdown, socket.SHUT_RDWR)):
+                line.request("GET", "/api/tags")
+                models = json.loads(line.getresponse().read(LONGEST_LIST))["models"]
             return [(str(model["name"]), int(model.get("size", 0))) for model in models]
     except (HTTPException, OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
 
 def _ask(provider: Provider, model: str) -> Reply:
-    cancel = CancelToken()
-    alarm = threading.Timer(PATIENCE_SECONDS, cancel.cancel, ["too slow"])
-    alarm.daemon = True
-    alarm.start()
     request = ModelRequest(model, _SYSTEM, [user("Are you ready?")], [_TOOL])
-    try:
+    with _deadline(PATIENCE_SECONDS) as cancel:
         *_, last = provider.stream(request, cancel)
-    finally:
-        alarm.cancel()
     assert isinstance(last, Reply)
     return last
+
+
+@contextlib.contextmanager
+def _deadline(seconds: float) -> Iterator[CancelToken]:
+    """A token that is set once the whole exchange has taken too long, however lively it is."""
+    cancel = CancelToken()
+    alarm = threading.Timer(seconds, cancel.cancel, ["too slow"])
+    alarm.daemon = True
+    alarm.start()
+    try:
+        yield cancel
+    finally:
+        alarm.cancel()
 
 
 def _good_verdict(reply: Reply, seconds: float) -> Verdict:

@@ -1,18 +1,21 @@
 """Choosing a model: the form that the first run and the settings share, and its Test button."""
 
+from collections.abc import Callable
+from functools import partial
 from uuid import UUID
 
 from django.contrib import messages
 from django.core.exceptions import NON_FIELD_ERRORS
-from django.db import close_old_connections
-from django.http import HttpResponse
+from django.http import HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.template.defaultfilters import filesizeformat
+from django.template.loader import render_to_string
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
 from agents.connections import choice_of, connect_model, make_default, remove_connection, uses_demo
 from agents.models import ModelConnection
+from agents.outside import Busy, answer_later
 from agents.providers.base import Endpoint, ProviderError, Verdict
 from agents.providers.catalog import kind_of, known_kinds
 from agents.providers.probe import explained, find_ollama, list_models, test_connection
@@ -61,38 +64,40 @@ def connect(request: SignedInRequest, form: ConnectionForm) -> bool:
 
 @require_POST
 @signed_in
-def model_test(request: SignedInRequest) -> HttpResponse:
+def model_test(request: SignedInRequest) -> HttpResponseBase:
     """The Test button of an option: one real call, and its verdict as a line."""
     form = ConnectionForm(request.user, request.POST)
     if form.has_error(NON_FIELD_ERRORS, NO_MODEL):
         kind, url, key, _model = form.values()
-        verdict = _offer(Endpoint(kind.kind, url, key))
-    elif not form.is_valid():
-        verdict = Verdict(ok=False, message=str(next(iter(form.errors.values()))[0]))
-    else:
-        kind, url, key, model = form.values()
-        verdict = _test(Endpoint(kind.kind, url, key), model)
-    return render(request, "settings/verdict.html", {"verdict": verdict})
+        return _later(request, partial(_offer, Endpoint(kind.kind, url, key)))
+    if not form.is_valid():
+        return HttpResponse(_line(Verdict(ok=False, message=str(next(iter(form.errors.values()))[0]))))
+    kind, url, key, model = form.values()
+    return _later(request, partial(test_connection, Endpoint(kind.kind, url, key), model))
 
 
 @require_POST
 @signed_in
-def connection_test(request: SignedInRequest, connection_id: UUID) -> HttpResponse:
+def connection_test(request: SignedInRequest, connection_id: UUID) -> HttpResponseBase:
     connection = get_object_or_404(ModelConnection.objects.for_user(request.user), pk=connection_id)
     choice = choice_of(connection)
-    verdict = _test(choice.endpoint, choice.model)
-    return render(request, "settings/verdict.html", {"verdict": verdict})
+    return _later(request, partial(test_connection, choice.endpoint, choice.model))
 
 
-def _test(endpoint: Endpoint, model: str) -> Verdict:
-    """A server may take a minute to answer; the connection to the database is for others meanwhile."""
-    close_old_connections()
-    return test_connection(endpoint, model)
+def _later(request: SignedInRequest, ask: Callable[[], Verdict]) -> HttpResponseBase:
+    """A server may take a minute to answer; one such question at a time for each user."""
+    try:
+        return answer_later(request.user.pk, lambda: _line(ask()))
+    except Busy:
+        return HttpResponse(_line(Verdict(ok=False, message=_("Another test is still running."))), status=429)
+
+
+def _line(verdict: Verdict) -> str:
+    return render_to_string("settings/verdict.html", {"verdict": verdict})
 
 
 def _offer(endpoint: Endpoint) -> Verdict:
     """Say which models a server has, when none was named."""
-    close_old_connections()
     try:
         names = list_models(endpoint)
     except ProviderError as error:

@@ -77,7 +77,10 @@ def note_delete(request: SignedInRequest, note_id: UUID) -> HttpResponse:
 @require_POST
 @signed_in
 def note_preview(request: SignedInRequest) -> HttpResponse:
-    return HttpResponse(render_markdown(_lines(request.POST.get("body", ""))))
+    body = _lines(request.POST.get("body", ""))
+    if len(body) > Note.BODY_LENGTH:
+        return HttpResponse(_("Too long for a note."), status=422)
+    return HttpResponse(render_markdown(body))
 
 
 def _page(

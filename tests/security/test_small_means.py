@@ -6,12 +6,15 @@ import pytest
 from allauth.account.models import EmailAddress
 from django.db import connection
 from django.test import Client
+from django.utils.html import escape
 
+from agents.live import markdown
 from agents.live.cells import tail_html
 from agents.live.keys import NOWHERE, order
 from agents.providers import errors
 from agents.providers.base import Trouble, Verdict
 from goals.views import models
+from memory.models import Note
 from tests.factories import UserFactory
 
 BLANKS = 200_000
@@ -80,5 +83,23 @@ def test_a_slow_model_server_does_not_keep_a_connection_to_the_database(monkeypa
     client = Client()
     client.force_login(UserFactory.create(staff=True))
     fields = {"kind": "compatible", "compatible-url": "http://127.0.0.1:9/v1", "compatible-model": "m"}
-    assert client.post("/settings/models/test/", fields).status_code == 200
+    answer = client.post("/settings/models/test/", fields)
+    assert b"no answer" in b"".join(answer)
     assert held == [False]
+
+
+@pytest.mark.django_db
+def test_a_text_that_no_note_holds_is_not_drawn() -> None:
+    client = Client()
+    client.force_login(UserFactory.create())
+    longest = Note.BODY_LENGTH
+    assert client.post("/notes/preview/", {"body": "x" * longest}).status_code == 200
+    assert client.post("/notes/preview/", {"body": "![" * longest}).status_code == 422
+
+
+def test_an_endless_text_is_shown_as_it_is() -> None:
+    started = time.perf_counter()
+    text = "<b>![" * 400_000
+    assert markdown.render(text) == f'<pre tabindex="0"><code>{escape(text)}</code></pre>'
+    assert len(markdown.render_stream("a\n\n" * 80_000)[0]) < 80_000
+    assert time.perf_counter() - started < 60

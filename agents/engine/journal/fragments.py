@@ -4,13 +4,13 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import orjson
 import psycopg
 from psycopg import Connection
 from psycopg.types.json import Jsonb
 
 from agents.engine.journal.rows import Lease, LeaseLost, Pulse, Settled
 from memory import pool
+from memory.encoding import dumps
 from memory.messages import BLOCKS, Message
 from tools.recorded import NOT_EXECUTED
 
@@ -107,7 +107,7 @@ def entry(seq: int, message: Message) -> dict[str, object]:
 
 def as_json(rows: Sequence[object] | Mapping[str, object]) -> Jsonb:
     """orjson knows dataclasses, UUIDs and dicts; on any connection, whatever its own JSON settings are."""
-    return Jsonb(dict(rows) if isinstance(rows, Mapping) else rows, dumps=orjson.dumps)
+    return Jsonb(dict(rows) if isinstance(rows, Mapping) else rows, dumps=dumps)
 
 
 # How often, and after which pauses, a statement is tried again whose connection was lost. Seconds.

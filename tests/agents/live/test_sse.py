@@ -17,7 +17,7 @@ from agents.live.sse import event_stream
 from agents.live.stream import redis_client
 from goals.models import Goal
 from memory.models import RunStatus, Thread
-from tests.agents.live.looks import finish, off_loop, say, token, tokens
+from tests.agents.live.looks import USER, finish, off_loop, say, token, tokens
 from tests.factories import AgentRunFactory, GoalFactory, ThreadMessageFactory, UserFactory, bearer
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("closed_hub")]
@@ -52,7 +52,7 @@ class Stream:
 
 
 async def opened(thread: Thread, last_id: str = "") -> Stream:
-    return Stream(event_stream(thread.pk, last_id))
+    return Stream(event_stream(thread.pk, USER, last_id))
 
 
 def text_of(frames: list[dict[str, Any]]) -> str:
@@ -217,7 +217,7 @@ async def test_REN_04_d_a_burst_to_a_slow_reader_ends_with_the_whole_text(thread
 
 async def test_REN_04_e_silence_is_filled_with_heartbeats(thread: Thread, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sse, "HEARTBEAT_SECONDS", 0.02)
-    response = event_stream(thread.pk, await off_loop(tip, thread.pk))
+    response = event_stream(thread.pk, USER, await off_loop(tip, thread.pk))
     chunks = aiter(response)
     assert b"hello" in await anext(chunks)
     for _ in range(3):
@@ -231,7 +231,7 @@ async def test_a_stream_ends_when_the_viewer_may_no_longer_look(
     monkeypatch.setattr(sse, "CHECK_SECONDS", 0)
     monkeypatch.setattr(sse, "HEARTBEAT_SECONDS", 0.02)
     answers = [True, True, False]
-    response = event_stream(thread.pk, await off_loop(tip, thread.pk), lambda: answers.pop(0))
+    response = event_stream(thread.pk, USER, await off_loop(tip, thread.pk), lambda: answers.pop(0))
     chunks = [chunk async for chunk in aiter(response)]
     assert len(chunks) == 3
     assert answers == []

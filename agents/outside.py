@@ -1,0 +1,46 @@
+"""Questions to other servers that somebody waits for: asked beside the pages, whose threads are few (threat T16)."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
+
+from django.http import StreamingHttpResponse
+
+ASKED_AT_ONCE = 4
+
+_threads = ThreadPoolExecutor(ASKED_AT_ONCE, thread_name_prefix="outside")
+_asking: set[int] = set()
+_lock = threading.Lock()
+
+
+class Busy(Exception):
+    """This user waits for an answer already."""
+
+
+def answer_later(user_id: int, ask: Callable[[], str]) -> StreamingHttpResponse:
+    """Answer with the HTML that `ask` returns. While it waits, the request holds neither a thread nor a connection to
+    the database, which `ask` must not use. It must come to an end by itself, also when nobody waits any more.
+
+    Raises:
+        Busy: one question at a time for each user.
+    """
+    with _lock:
+        if user_id in _asking:
+            raise Busy
+        _asking.add(user_id)
+    return StreamingHttpResponse(_when_done(_threads.submit(copy_context().run, _asked, user_id, ask)))
+
+
+def _asked(user_id: int, ask: Callable[[], str]) -> str:
+    try:
+        return ask()
+    finally:
+        with _lock:
+            _asking.discard(user_id)
+
+
+async def _when_done(answer: Future[str]) -> AsyncIterator[bytes]:
+    """Who leaves does not cancel the question: otherwise one that had not begun would count for ever."""
+    yield (await asyncio.shield(asyncio.wrap_future(answer))).encode()
