@@ -15,6 +15,7 @@ import openai
 
 from agents.providers import errors
 from agents.providers.base import Chunk, Endpoint, ModelRequest, ProviderError, Trouble
+from agents.providers.bounds import LONGEST_ERROR, LONGEST_LIST, LONGEST_PIECE, read_at_most, read_whole, too_long
 from agents.providers.chat_body import ChatBody
 from agents.providers.chat_reply import ChatReply, Payload
 from agents.providers.codec import loads
@@ -24,6 +25,7 @@ from agents.providers.wire import Line, http_client
 from tools.cancel import CancelToken
 
 DRAIN_SECONDS = 0.2
+_FAILURES = (openai.OpenAIError, httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL)
 
 
 class Client:
@@ -38,8 +40,8 @@ class Client:
         )
         # The SDK takes these from the environment, which may not be meant for this server.
         self.sdk.organization = self.sdk.project = None
-        base = self.sdk.base_url
-        self._url = base.copy_with(raw_path=base.raw_path + b"chat/completions")
+        self._base = self.sdk.base_url
+        self._url = self._base.copy_with(raw_path=self._base.raw_path + b"chat/completions")
 
     @functools.cached_property
     def _headers(self) -> httpx2.Headers:
@@ -50,13 +52,23 @@ class Client:
         """Begin a call of the model. Raises: openai.APIStatusError, httpx2.HTTPError."""
         headers = self._headers.copy()
         headers["Content-Length"] = str(sum(map(len, body)))
-        request = httpx2.Request("POST", self._url, headers=headers, content=body)
+        return self._send(httpx2.Request("POST", self._url, headers=headers, content=body))
+
+    def list_models(self) -> bytes:
+        """Return the answer to the question which models there are. Raises: as `post`; ProviderError."""
+        url = self._base.copy_with(raw_path=self._base.raw_path + b"models")
+        with contextlib.closing(self._send(httpx2.Request("GET", url, headers=self._headers))) as response:
+            return read_whole(response, LONGEST_LIST)
+
+    def _send(self, request: httpx2.Request) -> httpx2.Response:
         response = self._http.send(request, stream=True)
-        if not response.is_success:
-            with contextlib.closing(response):
-                response.read()
-            raise self.sdk._make_status_error_from_response(response)
-        return response
+        if response.is_success:
+            return response
+        with contextlib.closing(response):
+            body = read_at_most(response, LONGEST_ERROR)
+        raise self.sdk._make_status_error_from_response(
+            httpx2.Response(response.status_code, headers=response.headers, content=body, request=request)
+        )
 
     def close(self) -> None:
         self.sdk.close()
@@ -87,7 +99,7 @@ class OpenAIProvider:
             try:
                 with contextlib.closing(self._open(request)) as response:
                     yield from self._read(response, cancel)
-            except (openai.OpenAIError, httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL) as error:
+            except _FAILURES as error:
                 cancel.check()
                 # Without its cause: the SDK's errors hold the request and with it the key.
                 raise translated(error, self._endpoint.api_key) from None
@@ -97,12 +109,15 @@ class OpenAIProvider:
         """Return the names of the models the server offers, sorted. Raises: ProviderError."""
         self._begin()
         try:
-            answer = self._client.sdk.get("/models", cast_to=object)
-        except (openai.OpenAIError, httpx2.InvalidURL) as error:
+            answer = loads(self._client.list_models())
+        except ValueError:
+            raise errors.failure(Trouble.REFUSED_REQUEST, "what it answered is not a list of models") from None
+        except _FAILURES as error:
             raise translated(error, self._endpoint.api_key) from None
         self._busy = False
         data = answer.get("data") if isinstance(answer, dict) else None
-        names = (model.get("id") for model in data or () if isinstance(model, dict))
+        listed = data if isinstance(data, list) else []
+        names = (model.get("id") for model in listed if isinstance(model, dict))
         return sorted(name for name in names if isinstance(name, str))
 
     def close(self) -> None:
@@ -186,11 +201,13 @@ def _events(response: httpx2.Response) -> Iterator[list[SSE]]:
     A server that ignores `stream` answers with one JSON document, which counts as one event.
     """
     if "json" in response.headers.get("content-type", ""):
-        yield [SSE(response.read())]
+        yield [SSE(read_whole(response, LONGEST_PIECE))]
         return
     splitter = Splitter()
     for read in response.iter_bytes():
         yield splitter.feed(read)
+        if splitter.unfinished > LONGEST_PIECE:
+            raise too_long()
     yield splitter.end()
 
 
