@@ -1,15 +1,19 @@
 """However much a server sends, no more of it is kept and looked at than an honest one has to say."""
 
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 
 import pytest
 
 from agents.providers import probe
 from agents.providers.base import Endpoint, ModelRequest, ProviderError, Trouble
 from agents.providers.bounds import LONGEST_ERROR, LONGEST_LIST, LONGEST_PIECE
+from agents.providers.chat_reply import ChatReply
+from agents.providers.codec import loads
 from agents.providers.openai import OpenAIProvider
 from memory.messages import user
 from tests.agents.providers.test_transport import OK, Peer, endless
+from tests.llm_script import D
 from tools.cancel import CancelToken
 
 JSON = OK + b"content-type: application/json\r\n\r\n"
@@ -87,3 +91,31 @@ def test_a_list_of_models_that_is_refused_says_why() -> None:
     with Peer([refused], hangs_up=[0]) as peer, pytest.raises(ProviderError, match="Wrong API key") as caught:
         probe.list_models(Endpoint("compatible", peer.url))
     assert caught.value.trouble is Trouble.BAD_KEY
+
+
+def _blanks() -> Iterator[bytes]:
+    """A model that says nothing, in as many pieces as it likes."""
+    return (D({"content": "\n"}) for _ in range(60_000))
+
+
+def _names() -> Iterator[bytes]:
+    """A call whose end cannot be told, and ever another name."""
+    yield D({"tool_calls": [{"index": 0, "function": {"name": "a", "arguments": '{"x":"'}}]})
+    yield from (D({"tool_calls": [{"index": 0, "function": {"name": "b", "arguments": "}"}}]}) for _ in range(40_000))
+
+
+def _calls() -> Iterator[bytes]:
+    piece = {"function": {"name": "a", "arguments": "{}"}}
+    return (D({"tool_calls": [{**piece, "index": at, "id": f"c{at}"}]}) for at in range(20_000))
+
+
+@pytest.mark.parametrize("pieces", [_blanks, _names, _calls])
+def test_a_piece_costs_the_same_however_many_came_before(pieces: Callable[[], Iterator[bytes]]) -> None:
+    """Each took half a minute when every piece looked at all those before it; that holds up all runs of the process."""
+    reply, sent = ChatReply(), [loads(piece[6:]) for piece in pieces()]
+    started = time.thread_time()
+    for payload in sent:
+        assert isinstance(payload, dict)
+        reply.feed(payload)
+        list(reply.deltas())
+    assert time.thread_time() - started < 5
