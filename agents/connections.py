@@ -48,7 +48,8 @@ def server_choice() -> Choice:
 def _endpoint(kind: str, base_url: str, api_key: str) -> Endpoint:
     is_slow = kind_of(kind).is_slow
     idle = settings.WAYMARK_SLOW_MODEL_IDLE_SECONDS if is_slow else settings.WAYMARK_MODEL_IDLE_SECONDS
-    return Endpoint(kind, base_url, api_key, Patience(idle, settings.WAYMARK_MODEL_SILENT_SECONDS))
+    patience = Patience(idle, settings.WAYMARK_MODEL_SILENT_SECONDS)
+    return Endpoint(kind, base_url, api_key, patience, settings.WAYMARK_ANSWER_LENGTH)
 
 
 def choice_for(thread: Thread) -> Choice:

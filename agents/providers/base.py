@@ -159,12 +159,16 @@ class Patience:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where a provider is reached and with what. `api_key` is never logged."""
+    """Where a provider is reached and with what. `api_key` is never logged.
+
+    answer_length: characters of a reply, after which it is ended as if the model had reached its own limit.
+    """
 
     kind: str
     base_url: str = ""
     api_key: str = field(default="", repr=False)
     patience: Patience = Patience()
+    answer_length: int = 200_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,8 +48,9 @@ class Calls:
         self._of_index: dict[JsonValue, _Call] = {}
         self._of_id: dict[tuple[str, JsonValue], _Call] = {}
 
-    def feed(self, piece: dict[str, JsonValue]) -> int:
-        """Take in one element of `tool_calls`. Returns the number of characters that it brought."""
+    def feed(self, piece: dict[str, JsonValue], room: int) -> int:
+        """Take in one element of `tool_calls`, `room` characters of its arguments at most. Returns how many it brought,
+        which may be more."""
         function = piece.get("function")
         if not isinstance(function, dict):
             return 0
@@ -60,7 +61,7 @@ class Calls:
             self._of_id[identity, None] = self._of_id[identity, call.index] = call
         call.name = call.name or name
         arguments = _text(function.get("arguments"))
-        call.arguments.append(arguments)
+        call.arguments.append(arguments[: max(room, 0)])
         return len(name) + len(arguments)
 
     def end(self, taken: Collection[str], *, cut: bool) -> tuple[ToolUse, ...]:

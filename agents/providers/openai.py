@@ -154,7 +154,7 @@ class OpenAIProvider:
         return response
 
     def _read(self, response: httpx2.Response, cancel: CancelToken) -> Iterator[Chunk]:
-        reply = ChatReply()
+        reply = ChatReply(self._endpoint.answer_length)
         try:
             yield from self._deltas(response, reply, cancel)
         except httpx2.TransportError as error:
@@ -175,6 +175,8 @@ class OpenAIProvider:
             for event in events:
                 self._take(event, reply)
             yield from reply.deltas()
+            if reply.is_full:
+                return
             if reply.received > received:
                 received, since = reply.received, time.monotonic()
             elif time.monotonic() - since > self._endpoint.patience.silent:
