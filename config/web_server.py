@@ -36,6 +36,8 @@ class LimitedRequest(http_protocol.WebRequest):
             super().handleContentChunk(data)
 
     def process(self) -> None:
+        """Daphne lets a header move the addresses below another: strangers would pass a proxy's rule by it."""
+        self.requestHeaders.removeHeader(b"Daphne-Root-Path")
         if not self.refused:
             super().process()
 

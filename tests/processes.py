@@ -48,21 +48,10 @@ def worker(**extra: str) -> Iterator[subprocess.Popen[bytes]]:
 
 @contextlib.contextmanager
 def web(**extra: str) -> Iterator[str]:
-    """Run Daphne; yields its address once it answers."""
+    """Run the web server; yields its address once it answers."""
     port = free_port()
     address = f"http://127.0.0.1:{port}"
-    command = (
-        "-m",
-        "daphne",
-        "-b",
-        "127.0.0.1",
-        "-p",
-        str(port),
-        "--websocket_timeout",
-        "-1",
-        "config.asgi:application",
-    )
-    with running(*command, **extra):
+    with running("manage.py", "web", "--port", str(port), **extra):
         wait_until(lambda: answers(f"{address}/healthz"), 20)
         yield address
 
