@@ -34,7 +34,7 @@ class Client:
 
     def __init__(self, endpoint: Endpoint) -> None:
         self.line = Line()
-        self._http = http_client(self.line, endpoint.patience.idle)
+        self._http = http_client(self.line, endpoint.patience.idle, anywhere=endpoint.anywhere)
         self.sdk = openai.OpenAI(
             api_key=endpoint.api_key or "none", base_url=endpoint.base_url, max_retries=0, http_client=self._http
         )
@@ -240,7 +240,9 @@ def translated(error: Exception, key: str) -> ProviderError:
             return errors.failure(Trouble.UNREACHABLE, str(cause), key=key)
         case httpx2.TimeoutException():
             return errors.failure(Trouble.TIMEOUT)
-        case httpx2.UnsupportedProtocol() | httpx2.LocalProtocolError() | httpx2.InvalidURL():
+        case httpx2.LocalProtocolError():
+            return errors.failure(Trouble.UNREACHABLE, str(cause), retryable=False)
+        case httpx2.UnsupportedProtocol() | httpx2.InvalidURL():
             return errors.failure(Trouble.UNREACHABLE, "the address is not valid", retryable=False)
         case httpx2.TransportError():
             return errors.failure(Trouble.UNREACHABLE, "the connection was lost")

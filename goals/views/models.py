@@ -11,7 +11,7 @@ from django.template.defaultfilters import filesizeformat
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
-from agents.connections import choice_of, connect_model, make_default, remove_connection, uses_demo
+from agents.connections import choice_of, connect_model, endpoint_of, make_default, remove_connection, uses_demo
 from agents.models import ModelConnection
 from agents.providers.base import Endpoint, ProviderError, Verdict
 from agents.providers.catalog import kind_of, known_kinds
@@ -66,12 +66,12 @@ def model_test(request: SignedInRequest) -> HttpResponse:
     form = ConnectionForm(request.user, request.POST)
     if form.has_error(NON_FIELD_ERRORS, NO_MODEL):
         kind, url, key, _model = form.values()
-        verdict = _offer(Endpoint(kind.kind, url, key))
+        verdict = _offer(endpoint_of(kind.kind, url, key, staff=request.user.is_staff))
     elif not form.is_valid():
         verdict = Verdict(ok=False, message=str(next(iter(form.errors.values()))[0]))
     else:
         kind, url, key, model = form.values()
-        verdict = _test(Endpoint(kind.kind, url, key), model)
+        verdict = _test(endpoint_of(kind.kind, url, key, staff=request.user.is_staff), model)
     return render(request, "settings/verdict.html", {"verdict": verdict})
 
 
@@ -79,7 +79,7 @@ def model_test(request: SignedInRequest) -> HttpResponse:
 @signed_in
 def connection_test(request: SignedInRequest, connection_id: UUID) -> HttpResponse:
     connection = get_object_or_404(ModelConnection.objects.for_user(request.user), pk=connection_id)
-    choice = choice_of(connection)
+    choice = choice_of(connection, staff=request.user.is_staff)
     verdict = _test(choice.endpoint, choice.model)
     return render(request, "settings/verdict.html", {"verdict": verdict})
 

@@ -309,6 +309,15 @@ def test_an_answer_longer_than_this_server_takes_is_cut_off_and_says_so(
     assert_quiet(goal, llm)
 
 
+def test_a_model_inside_the_network_serves_only_staff_whenever_it_was_entered(
+    goal: Goal, say: Say, llm: LLMServer
+) -> None:
+    type(goal.user).objects.update(is_staff=False)
+    assert say("Hi").status == RunStatus.FAILED
+    assert "only staff" in cells(goal)[-1][2]
+    assert llm.requests == []
+
+
 def test_only_the_last_message_can_be_tried_again(goal: Goal, say: Say, llm: LLMServer) -> None:
     llm.script([Status(401)])
     say("Hi")

@@ -44,7 +44,7 @@ def _refused(answer: Iterable[bytes]) -> ProviderError:
 
 
 def _ask(url: str) -> None:
-    provider = OpenAIProvider(Endpoint("compatible", url))
+    provider = OpenAIProvider(Endpoint("compatible", url, anywhere=True))
     list(provider.stream(ModelRequest("m", "", [user("hi")]), CancelToken()))
 
 
@@ -78,20 +78,20 @@ def test_a_piece_of_an_answer_that_does_not_end_is_given_up_and_not_asked_for_ag
 def test_a_list_of_models_that_does_not_end_is_given_up() -> None:
     answer = Counted(endless(JSON + b'{"data":[', b'{"id":"m"},' * 1_000))
     with Peer([answer]) as peer, pytest.raises(ProviderError, match="too long"):
-        probe.list_models(Endpoint("compatible", peer.url))
+        probe.list_models(Endpoint("compatible", peer.url, anywhere=True))
     assert answer.taken < LONGEST_LIST + SURPLUS
 
 
 @pytest.mark.parametrize("body", [b"<html>", b'{"data":[', b"[" * 100_000, b"", b"\xff"])
 def test_a_list_of_models_that_is_none_is_an_error_in_words(body: bytes) -> None:
     with Peer([JSON + body], hangs_up=[0]) as peer, pytest.raises(ProviderError, match="not a list of models"):
-        probe.list_models(Endpoint("compatible", peer.url))
+        probe.list_models(Endpoint("compatible", peer.url, anywhere=True))
 
 
 def test_a_list_of_models_that_is_refused_says_why() -> None:
     refused = b'HTTP/1.1 401 No\r\ncontent-type: application/json\r\n\r\n{"error":{"message":"Wrong API key"}}'
     with Peer([refused], hangs_up=[0]) as peer, pytest.raises(ProviderError, match="Wrong API key") as caught:
-        probe.list_models(Endpoint("compatible", peer.url))
+        probe.list_models(Endpoint("compatible", peer.url, anywhere=True))
     assert caught.value.trouble is Trouble.BAD_KEY
 
 
@@ -125,7 +125,7 @@ def test_a_piece_costs_the_same_however_many_came_before(pieces: Callable[[], It
 
 def _short(server: LLMServer, step: Step, length: int = 10) -> Heard:
     server.script([step])
-    provider = OpenAIProvider(Endpoint("compatible", server.url, answer_length=length))
+    provider = OpenAIProvider(Endpoint("compatible", server.url, answer_length=length, anywhere=True))
     return Heard(list(provider.stream(ModelRequest("m", "", [user("hi")]), CancelToken())))
 
 
