@@ -20,40 +20,52 @@ class Choice:
     model: str
 
 
-def choose(agentable: Agentable, default: ModelConnection | None) -> Choice:
-    """The agent's own connection, else its user's default, else the server's model, else the demo."""
+def choose(agentable: Agentable, default: ModelConnection | None, *, staff: bool) -> Choice:
+    """The agent's own connection, else its user's default, else the server's model, else the demo.
+
+    staff: whether the user is.
+    """
     connection = agentable.connection() or default
-    return choice_of(connection) if connection else server_choice()
+    return choice_of(connection, staff=staff) if connection else server_choice()
 
 
 def default_connection(user_id: int) -> ModelConnection | None:
     return ModelConnection.objects.filter(user_id=user_id, is_default=True).first()
 
 
-def choice_of(connection: ModelConnection) -> Choice:
-    return Choice(_endpoint(connection.kind, connection.base_url, unseal(connection.sealed_key)), connection.model)
+def choice_of(connection: ModelConnection, *, staff: bool) -> Choice:
+    """What a connection leads to, whose user is one of the `staff` or not."""
+    key = unseal(connection.sealed_key)
+    return Choice(endpoint_of(connection.kind, connection.base_url, key, staff=staff), connection.model)
 
 
 def server_choice() -> Choice:
     """What those use who have set up nothing: the server named in the environment, or the demonstration."""
     if settings.OPENAI_BASE_URL:
         return Choice(
-            _endpoint("compatible", settings.OPENAI_BASE_URL, settings.OPENAI_API_KEY), settings.WAYMARK_MODEL
+            endpoint_of("compatible", settings.OPENAI_BASE_URL, settings.OPENAI_API_KEY, staff=True),
+            settings.WAYMARK_MODEL,
         )
     if settings.OPENAI_API_KEY:
-        return Choice(_endpoint("openai", "", settings.OPENAI_API_KEY), settings.WAYMARK_MODEL)
+        return Choice(endpoint_of("openai", "", settings.OPENAI_API_KEY, staff=True), settings.WAYMARK_MODEL)
     return Choice(Endpoint("demo"), "demo")
 
 
-def _endpoint(kind: str, base_url: str, api_key: str) -> Endpoint:
-    is_slow = kind_of(kind).is_slow
-    idle = settings.WAYMARK_SLOW_MODEL_IDLE_SECONDS if is_slow else settings.WAYMARK_MODEL_IDLE_SECONDS
-    return Endpoint(kind, base_url, api_key, Patience(idle, settings.WAYMARK_MODEL_SILENT_SECONDS))
+def endpoint_of(kind_name: str, base_url: str, api_key: str, *, staff: bool) -> Endpoint:
+    """Where those who are `staff` or not are sent by an address, with what this server allows there.
+
+    The address that a kind offers by itself is open to all, wherever it is.
+    """
+    kind = kind_of(kind_name)
+    anywhere = staff or base_url in ("", kind.default_base_url)
+    idle = settings.WAYMARK_SLOW_MODEL_IDLE_SECONDS if kind.is_slow else settings.WAYMARK_MODEL_IDLE_SECONDS
+    patience = Patience(idle, settings.WAYMARK_MODEL_SILENT_SECONDS)
+    return Endpoint(kind_name, base_url, api_key, patience, anywhere, settings.WAYMARK_ANSWER_LENGTH)
 
 
 def choice_for(thread: Thread) -> Choice:
     """The model that works beside the runs of a thread: for summaries and the like."""
-    return choose(agentable_of(thread), default_connection(thread.user_id))
+    return choose(agentable_of(thread), default_connection(thread.user_id), staff=thread.user.is_staff)
 
 
 def is_demo(choice: Choice) -> bool:

@@ -261,6 +261,9 @@ WAYMARK_RETRY_OTHER_TRIES = env.int("WAYMARK_RETRY_OTHER_TRIES", default=2)
 WAYMARK_MODEL_IDLE_SECONDS = env.float("WAYMARK_MODEL_IDLE_SECONDS", default=120)
 WAYMARK_SLOW_MODEL_IDLE_SECONDS = env.float("WAYMARK_SLOW_MODEL_IDLE_SECONDS", default=600)
 WAYMARK_MODEL_SILENT_SECONDS = env.float("WAYMARK_MODEL_SILENT_SECONDS", default=600)
+# Characters of one reply of a model, its text and its calls together; it is cut off there. An answer is drawn again and
+# again while it is written, and each time that its page is opened.
+WAYMARK_ANSWER_LENGTH = env.int("WAYMARK_ANSWER_LENGTH", default=200_000)
 # Sessions (mission B7, B8): archived when idle, cut when longer than so many tokens; how long a summary may take in
 # seconds, how much of a session it reads in characters, and after how many failures one is made without a model.
 WAYMARK_SESSION_IDLE_MINUTES = env.float("WAYMARK_SESSION_IDLE_MINUTES", default=30)

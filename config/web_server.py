@@ -6,13 +6,15 @@ from io import BytesIO
 from typing import Any
 from weakref import WeakSet
 
-from daphne import http_protocol, server
+from daphne import http_protocol, server, ws_protocol
 from django.conf import settings
 from twisted.web import http
 
 # A proxy may be here, and everybody behind it.
 THIS_MACHINE = ("127.0.0.1", "::1")
 MOST_ADDRESSES = 1000
+# All that a page says over its websocket is where it stands. Bytes.
+LONGEST_MESSAGE = 4_096
 REFUSAL = b"HTTP/1.1 413 Content Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 
 
@@ -97,14 +99,35 @@ class LimitedFactory(http_protocol.HTTPFactory):
         """Twisted would put together a line for each request, and Daphne throws it away."""
 
 
+class WideSocket(ws_protocol.WebSocketProtocol):
+    """What goes out has no limit but that of what is drawn: a long conversation is sent in one frame. Autobahn knows
+    one limit for both directions, and breaks off the connection of a page that it cannot tell everything."""
+
+    maxMessagePayloadSize: int
+
+    def serverSend(self, content: str | bytes, binary: bool = False) -> None:
+        limit, self.maxMessagePayloadSize = self.maxMessagePayloadSize, 0
+        try:
+            super().serverSend(content, binary)
+        finally:
+            self.maxMessagePayloadSize = limit
+
+
+class WideFactory(ws_protocol.WebSocketFactory):
+    protocol = WideSocket
+
+
 def serve(application: Any, endpoints: list[str]) -> None:
     """Serve until SIGTERM. Must be called after a reactor was chosen."""
     http_protocol.WebRequest = LimitedRequest
     server.HTTPFactory = LimitedFactory
+    server.WebSocketFactory = WideFactory
     server.Server(
         application=application,
         endpoints=endpoints,
         websocket_timeout=-1,
+        websocket_max_message_size=LONGEST_MESSAGE,
+        websocket_max_frame_size=LONGEST_MESSAGE,
         ping_interval=20,
         ping_timeout=30,
         verbosity=0,

@@ -8,8 +8,8 @@ from django.db.models import QuerySet
 from django.utils.translation import gettext_lazy as _
 
 from agents.models import ModelConnection, UserAgent
+from agents.providers import addresses
 from agents.providers.catalog import Kind, known_kinds
-from goals import addresses
 from goals.models import Goal
 from memory.models import Note
 

@@ -16,6 +16,7 @@ from factory.declarations import LazyAttribute, LazyFunction, SelfAttribute, Seq
 from factory.django import DjangoModelFactory
 
 from agents import services, tokens
+from agents.connections import connect_model
 from agents.models import AgentTask, CallStatus, DeviceToken, HealthReport, ModelCall, ModelConnection, UserAgent
 from goals.models import Goal
 from goals.services import create_goal
@@ -250,6 +251,14 @@ class ModelConnectionFactory(Made[ModelConnection]):
     kind = "openai"
     model = "gpt-5-mini"
     sealed_key = "sealed-canary"
+
+
+def think_with(user: User, url: str, key: str = "") -> None:
+    """Let the agents of `user` think with a scripted model server. It is in the own network, where only staff may send
+    this server."""
+    user.is_staff = True
+    user.save(update_fields=["is_staff"])
+    connect_model(user, "compatible", "test-model", url, key)
 
 
 class DeviceTokenFactory(Made[DeviceToken]):

@@ -62,7 +62,7 @@ def _spec(tool: AnyTool) -> ToolSpec:
 BODY_READ = 400
 
 SUMMON = f"""
-SELECT run.trigger, run.context_type, coalesce(u.time_zone, 'Etc/UTC'),
+SELECT run.trigger, run.context_type, coalesce(u.time_zone, 'Etc/UTC'), person.is_staff,
   (SELECT coalesce(jsonb_agg(jsonb_build_array(n.title, n.body) ORDER BY n.created_at), '[]') FROM (
     SELECT title, left(body, {BODY_READ}) AS body, created_at FROM memory_note WHERE thread_id = t.id
     ORDER BY created_at DESC LIMIT {NOTES_LISTED}) n),
@@ -70,6 +70,7 @@ SELECT run.trigger, run.context_type, coalesce(u.time_zone, 'Etc/UTC'),
   {columns(Thread, "t")}, {columns(ModelConnection, "c")}
 FROM memory_agentrun run
 JOIN memory_thread t ON t.id = run.thread_id
+JOIN auth_user person ON person.id = t.user_id
 LEFT JOIN agents_useragent u ON u.user_id = t.user_id
 LEFT JOIN agents_modelconnection c ON c.user_id = t.user_id AND c.is_default
 WHERE run.id = %(run)s AND run.status = ANY(%(live)s)
@@ -81,7 +82,7 @@ def summon(run_id: UUID) -> Summons | None:
     rows = pool.execute(SUMMON, {"run": run_id, "live": [*LIVE]})
     if not rows:
         return None
-    trigger, context_type, time_zone, notes, summaries, *rest = rows[0]
+    trigger, context_type, time_zone, is_staff, notes, summaries, *rest = rows[0]
     thread, default = instance(Thread, rest[: width(Thread)]), _default(rest[width(Thread) :])
     agentable = load(apps.get_model(thread.kind), "x.thread_id = %(thread)s", {"thread": thread.pk})
     if not isinstance(agentable, Agentable):
@@ -91,7 +92,7 @@ def summon(run_id: UUID) -> Summons | None:
             agentable=agentable,
             thread=thread,
             trigger=trigger,
-            choice=choose(agentable, default),
+            choice=choose(agentable, default, staff=is_staff),
             context_type=context_type,
             system=system_prompt(agentable, context_type, summaries, time_zone),
             time_zone=time_zone,

@@ -2,7 +2,7 @@
 
 Events only say that something changed. What it looks like now is drawn from the database by the functions that draw
 the page, and what the page has already is not sent again. Text on its way is drawn from the events, at most ten times
-a second.
+a second, and less often when it has become long.
 """
 
 import asyncio
@@ -23,6 +23,9 @@ from agents.live.snapshot import Partial, place
 from memory.models import Thread
 
 REDRAW_SECONDS: Final = 0.1
+
+REST: Final = 4
+"""A drawing of text on its way is followed by a pause of at least so many times as long as it took."""
 
 type Send = Callable[[str], Awaitable[None]]
 
@@ -92,7 +95,14 @@ class Viewer:
             text = self._text.text if self._text and screen.live and self._text.run == screen.live.pk else ""
             await self._send(frames.frame(seq, self._sent.news(screen, text), announcement(durable)))
         elif self._text:
-            await self._send(frames.frame(seq, await asyncio.to_thread(self._sent.writing, self._text)))
+            await self._send(frames.frame(seq, await self._drawn(self._text)))
+
+    async def _drawn(self, text: Partial) -> str:
+        started = time.monotonic()
+        drawn = await asyncio.to_thread(self._sent.writing, text)
+        now = time.monotonic()
+        self._redraw_at = max(self._redraw_at, now + REST * (now - started))
+        return drawn
 
     def _write(self, event: dict[str, Any]) -> None:
         """Let an event grow or end the text on its way, as the publisher does with the kept one."""

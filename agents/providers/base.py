@@ -159,12 +159,18 @@ class Patience:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where a provider is reached and with what. `api_key` is never logged."""
+    """Where a provider is reached and with what. `api_key` is never logged.
+
+    anywhere: it may be on this machine and in its network too, not only on the internet; for staff (security.md T9).
+    answer_length: characters of a reply, after which it is ended as if the model had reached its own limit.
+    """
 
     kind: str
     base_url: str = ""
     api_key: str = field(default="", repr=False)
     patience: Patience = Patience()
+    anywhere: bool = False
+    answer_length: int = 200_000
 
 
 @dataclass(frozen=True, slots=True)

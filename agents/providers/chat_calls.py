@@ -19,38 +19,50 @@ _CUT = (
 )
 
 
+# No honest server names so many others in the middle of a call.
+LOOKS = 100
+
+
 @dataclass(slots=True)
 class _Call:
     id: str = ""
     index: JsonValue = None
     name: str = ""
     arguments: list[str] = field(default_factory=list)
+    looks: int = 0
 
-    @property
-    def is_whole(self) -> bool:
-        text = "".join(self.arguments)
+    def looks_whole(self) -> bool:
+        """Whether it lacks nothing. Each look costs as much as the call is long, so they are not repeated for ever."""
+        self.looks += 1
+        text = "".join(self.arguments) if self.looks <= LOOKS else "?"
         return bool(self.name) and (not text or _object(text) is not None)
 
 
 class Calls:
-    """A new id starts a new call even when the index repeats; a piece that names none of them continues the last."""
+    """A new id starts a new call even when the index repeats; a piece that names none of them continues the last.
+
+    The last call is known of each index, and of each id together with an index; None stands for any index.
+    """
 
     def __init__(self) -> None:
         self._calls: list[_Call] = []
+        self._of_index: dict[JsonValue, _Call] = {}
+        self._of_id: dict[tuple[str, JsonValue], _Call] = {}
 
-    def feed(self, piece: dict[str, JsonValue]) -> int:
-        """Take in one element of `tool_calls`. Returns the number of characters that it brought."""
+    def feed(self, piece: dict[str, JsonValue], room: int) -> int:
+        """Take in one element of `tool_calls`, `room` characters of its arguments at most. Returns how many it brought,
+        which may be more."""
         function = piece.get("function")
         if not isinstance(function, dict):
             return 0
-        identity, name = _string(piece.get("id")), _string(function.get("name"))
-        call = self._find(identity, piece.get("index"), name)
-        if call is None:
-            call = _Call(index=piece.get("index"))
-            self._calls.append(call)
-        call.id, call.name = call.id or identity, call.name or name
+        identity, name, index = _string(piece.get("id")), _string(function.get("name")), _index(piece.get("index"))
+        call = self._find(identity, index, name) or self._start(index)
+        if identity and not call.id:
+            call.id = identity
+            self._of_id[identity, None] = self._of_id[identity, call.index] = call
+        call.name = call.name or name
         arguments = _text(function.get("arguments"))
-        call.arguments.append(arguments)
+        call.arguments.append(arguments[: max(room, 0)])
         return len(name) + len(arguments)
 
     def end(self, taken: Collection[str], *, cut: bool) -> tuple[ToolUse, ...]:
@@ -59,17 +71,25 @@ class Calls:
         used = set(taken)
         return tuple(_finished(call, used, cut and call is self._calls[-1]) for call in self._calls)
 
+    def _start(self, index: JsonValue) -> _Call:
+        call = _Call(index=index)
+        self._calls.append(call)
+        self._of_index[None] = self._of_index[index] = call
+        return call
+
     def _find(self, identity: str, index: JsonValue, name: str) -> _Call | None:
         """Return the call that a piece continues, None when it starts one."""
-        same = [call for call in self._calls if identity and call.id == identity and index in (None, call.index)]
-        if same:
-            return same[-1]
-        candidates = [call for call in self._calls if index in (None, call.index)]
-        if not candidates or (identity and candidates[-1].id):
+        if identity and (same := self._of_id.get((identity, index))):
+            return same
+        last = self._of_index.get(index)
+        if last is None or (identity and last.id):
             return None
-        last = candidates[-1]
         # Servers without ids: another name, once the call before it is whole, can only be the next call.
-        return None if name and name != last.name and not identity and last.is_whole else last
+        return None if name and name != last.name and not identity and last.looks_whole() else last
+
+
+def _index(value: JsonValue) -> JsonValue:
+    return value if isinstance(value, int | float | str) else None
 
 
 def _string(value: JsonValue) -> str:

@@ -15,12 +15,17 @@ _FINISH = {"length": Finish.LENGTH, "max_tokens": Finish.LENGTH, "content_filter
 
 
 class ChatReply:
-    """Feed it parsed chunks; `finish_reason` is None until the server said why it stopped."""
+    """Feed it parsed chunks; `finish_reason` is None until the server said why it stopped.
 
-    def __init__(self) -> None:
+    longest: characters that are taken of text and calls together, and of thoughts. The reply ends with the first
+    (`is_full`), while thoughts that go on are only let go: nobody sees them, and a good answer may follow.
+    """
+
+    def __init__(self, longest: int) -> None:
         self.usage = Usage()
         self.finish_reason: str | None = None
         self.received = 0
+        self._room = self._room_to_think = longest
         self._refused = False
         self._text = Pieces()
         self._thinking = Pieces()
@@ -32,8 +37,13 @@ class ChatReply:
         if isinstance(usage, dict):
             self.usage = _usage(usage)
         choices = payload.get("choices")
-        if isinstance(choices, list) and choices and isinstance(choices[0], dict):
+        if isinstance(choices, list) and choices and isinstance(choices[0], dict) and not self.is_full:
             self._choice(choices[0])
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it is over because there is no room for more."""
+        return self._room < 0
 
     def deltas(self) -> Iterator[Chunk]:
         """Yield what came since the last time, of each kind in one piece, in the order of the Reply's blocks."""
@@ -65,21 +75,28 @@ class ChatReply:
         reason = choice.get("finish_reason")
         if isinstance(reason, str) and reason:
             self.finish_reason = reason
+        if self.is_full:
+            self.finish_reason = "length"
 
     def _delta(self, delta: Payload) -> None:
         if thought := _plain(delta.get("reasoning_content")) or _plain(delta.get("reasoning")):
             self.received += len(thought)
-            self._thinking.feed(thought)
+            self._thinking.feed(thought[: self._room_to_think])
+            self._room_to_think = max(self._room_to_think - len(thought), 0)
         refusal = _plain(delta.get("refusal"))
         self._refused = self._refused or bool(refusal)
         if text := _plain(delta.get("content")) + refusal:
-            self.received += len(text)
-            self._text.feed(text)
+            self._text.feed(text[: self._room])
+            self._take_up(len(text))
         pieces = delta.get("tool_calls")
         if isinstance(pieces, list):
             for piece in pieces:
                 if isinstance(piece, dict):
-                    self.received += self._calls.feed(piece)
+                    self._take_up(self._calls.feed(piece, self._room))
+
+    def _take_up(self, characters: int) -> None:
+        self.received += characters
+        self._room -= characters
 
 
 def _deltas(thought: str, text: str) -> Iterator[Chunk]:

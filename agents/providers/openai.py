@@ -6,7 +6,6 @@ they would cost more than the rest of a run (docs/performance). Importing this m
 """
 
 import contextlib
-import functools
 import time
 from collections.abc import Iterator, Sequence
 
@@ -15,51 +14,17 @@ import openai
 
 from agents.providers import errors
 from agents.providers.base import Chunk, Endpoint, ModelRequest, ProviderError, Trouble
+from agents.providers.bounds import LONGEST_PIECE, read_whole, too_long
 from agents.providers.chat_body import ChatBody
 from agents.providers.chat_reply import ChatReply, Payload
+from agents.providers.client import Client
 from agents.providers.codec import loads
 from agents.providers.pool import FreeList
 from agents.providers.sse import SSE, Splitter
-from agents.providers.wire import Line, http_client
 from tools.cancel import CancelToken
 
 DRAIN_SECONDS = 0.2
-
-
-class Client:
-    """The costly part of a provider, kept from run to run. The SDK says how a request looks, once; then each call
-    differs in its body only."""
-
-    def __init__(self, endpoint: Endpoint) -> None:
-        self.line = Line()
-        self._http = http_client(self.line, endpoint.patience.idle)
-        self.sdk = openai.OpenAI(
-            api_key=endpoint.api_key or "none", base_url=endpoint.base_url, max_retries=0, http_client=self._http
-        )
-        # The SDK takes these from the environment, which may not be meant for this server.
-        self.sdk.organization = self.sdk.project = None
-        base = self.sdk.base_url
-        self._url = base.copy_with(raw_path=base.raw_path + b"chat/completions")
-
-    @functools.cached_property
-    def _headers(self) -> httpx2.Headers:
-        headers = {**self.sdk.default_headers, **self.sdk.auth_headers, "Accept-Encoding": "identity"}
-        return httpx2.Headers({name: value for name, value in headers.items() if isinstance(value, str)})
-
-    def post(self, body: Sequence[bytes]) -> httpx2.Response:
-        """Begin a call of the model. Raises: openai.APIStatusError, httpx2.HTTPError."""
-        headers = self._headers.copy()
-        headers["Content-Length"] = str(sum(map(len, body)))
-        request = httpx2.Request("POST", self._url, headers=headers, content=body)
-        response = self._http.send(request, stream=True)
-        if not response.is_success:
-            with contextlib.closing(response):
-                response.read()
-            raise self.sdk._make_status_error_from_response(response)
-        return response
-
-    def close(self) -> None:
-        self.sdk.close()
+_FAILURES = (openai.OpenAIError, httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL)
 
 
 _idle: FreeList[Endpoint, Client] = FreeList(256)
@@ -87,7 +52,7 @@ class OpenAIProvider:
             try:
                 with contextlib.closing(self._open(request)) as response:
                     yield from self._read(response, cancel)
-            except (openai.OpenAIError, httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL) as error:
+            except _FAILURES as error:
                 cancel.check()
                 # Without its cause: the SDK's errors hold the request and with it the key.
                 raise translated(error, self._endpoint.api_key) from None
@@ -98,13 +63,16 @@ class OpenAIProvider:
         self._begin()
         try:
             with cancel.on_cancel(self._client.line.cut):
-                answer = self._client.sdk.get("/models", cast_to=object)
-        except (openai.OpenAIError, httpx2.InvalidURL) as error:
+                answer = loads(self._client.list_models())
+        except ValueError:
+            raise errors.failure(Trouble.REFUSED_REQUEST, "what it answered is not a list of models") from None
+        except _FAILURES as error:
             cancel.check()
             raise translated(error, self._endpoint.api_key) from None
         self._busy = False
         data = answer.get("data") if isinstance(answer, dict) else None
-        names = (model.get("id") for model in data or () if isinstance(model, dict))
+        listed = data if isinstance(data, list) else []
+        names = (model.get("id") for model in listed if isinstance(model, dict))
         return sorted(name for name in names if isinstance(name, str))
 
     def close(self) -> None:
@@ -141,7 +109,7 @@ class OpenAIProvider:
         return response
 
     def _read(self, response: httpx2.Response, cancel: CancelToken) -> Iterator[Chunk]:
-        reply = ChatReply()
+        reply = ChatReply(self._endpoint.answer_length)
         try:
             yield from self._deltas(response, reply, cancel)
         except httpx2.TransportError as error:
@@ -162,6 +130,8 @@ class OpenAIProvider:
             for event in events:
                 self._take(event, reply)
             yield from reply.deltas()
+            if reply.is_full:
+                return
             if reply.received > received:
                 received, since = reply.received, time.monotonic()
             elif time.monotonic() - since > self._endpoint.patience.silent:
@@ -188,11 +158,13 @@ def _events(response: httpx2.Response) -> Iterator[list[SSE]]:
     A server that ignores `stream` answers with one JSON document, which counts as one event.
     """
     if "json" in response.headers.get("content-type", ""):
-        yield [SSE(response.read())]
+        yield [SSE(read_whole(response, LONGEST_PIECE))]
         return
     splitter = Splitter()
     for read in response.iter_bytes():
         yield splitter.feed(read)
+        if splitter.unfinished > LONGEST_PIECE:
+            raise too_long()
     yield splitter.end()
 
 
@@ -223,7 +195,9 @@ def translated(error: Exception, key: str) -> ProviderError:
             return errors.failure(Trouble.UNREACHABLE, str(cause), key=key)
         case httpx2.TimeoutException():
             return errors.failure(Trouble.TIMEOUT)
-        case httpx2.UnsupportedProtocol() | httpx2.LocalProtocolError() | httpx2.InvalidURL():
+        case httpx2.LocalProtocolError():
+            return errors.failure(Trouble.UNREACHABLE, str(cause), retryable=False)
+        case httpx2.UnsupportedProtocol() | httpx2.InvalidURL():
             return errors.failure(Trouble.UNREACHABLE, "the address is not valid", retryable=False)
         case httpx2.TransportError():
             return errors.failure(Trouble.UNREACHABLE, "the connection was lost")

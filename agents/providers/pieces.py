@@ -12,6 +12,7 @@ class Pieces:
 
     def __init__(self) -> None:
         self._shown: list[str] = []
+        self._blank: list[str] = []
         self._held: list[str] = []
 
     @property
@@ -26,15 +27,21 @@ class Pieces:
         """Return what came since the last time and may be shown now, which may be nothing."""
         text = "".join(self._held)
         whole = text[:-1] if text and "\ud800" <= text[-1] <= "\udbff" else text
-        if not self._shown and not whole.strip():
-            return ""
         self._held = [text[len(whole) :]]
-        return self._show(whole)
+        if not self._shown and not whole.strip():
+            self._blank.append(whole)
+            return ""
+        return self._show(self._led_in(whole))
 
     def end(self) -> str:
         """Nothing more comes: return what was held back and still counts."""
         text, self._held = "".join(self._held), []
-        return self._show(text) if text.strip() else ""
+        return self._show(self._led_in(text)) if text.strip() else ""
+
+    def _led_in(self, text: str) -> str:
+        """Put what waited for it before the first text."""
+        before, self._blank = self._blank, []
+        return "".join((*before, text))
 
     def _show(self, text: str) -> str:
         if text:

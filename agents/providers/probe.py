@@ -13,14 +13,13 @@ from urllib.parse import urlsplit
 
 from agents.providers import errors
 from agents.providers.base import Endpoint, ModelRequest, Provider, ProviderError, Reply, Trouble, Verdict
+from agents.providers.bounds import LONGEST_LIST
 from agents.providers.catalog import connect, kind_of
 from memory.messages import user
 from tools.base import ToolSpec
 from tools.cancel import Cancelled, CancelToken
 
 PATIENCE_SECONDS = 60.0
-# Bytes.
-LONGEST_LIST = 1_000_000
 _TOOL = ToolSpec(
     "report_ready",
     "Report that you are ready. Call this at once.",

@@ -23,6 +23,11 @@ class Splitter:
         self._after_return = False
         self._started = False
 
+    @property
+    def unfinished(self) -> int:
+        """Bytes that are kept of an event whose end has not come."""
+        return len(self._rest)
+
     def feed(self, read: bytes) -> list[SSE]:
         unread = max(len(self._rest) - 1, 0)
         self._rest += self._normal(read)

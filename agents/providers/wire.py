@@ -18,6 +18,7 @@ from typing import Any
 
 import httpx2
 
+from agents.providers import addresses
 from agents.providers.exchange import Exchange, mapped
 
 CONNECT_SECONDS = 10.0
@@ -72,13 +73,14 @@ class Line:
                 socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
 
 
-def _dial(url: httpx2.URL, line: Line, seconds: float | None) -> socket.socket:
-    """Connect like `socket.create_connection`, but hand every socket to the line before it is connected."""
+def _dial(url: httpx2.URL, line: Line, seconds: float | None, *, anywhere: bool) -> socket.socket:
+    """Connect like `socket.create_connection`, but only where it is allowed, and hand every socket to the line before
+    it is connected."""
     if url.scheme not in ("http", "https") or not url.host:
         raise httpx2.UnsupportedProtocol("neither http:// nor https://")
     secure, host, error = url.scheme == "https", url.raw_host.decode(), OSError("no address")
     with mapped(httpx2.ConnectTimeout, httpx2.ConnectError):
-        for *kind, _, address in socket.getaddrinfo(host, url.port or (443 if secure else 80), type=socket.SOCK_STREAM):
+        for *kind, _, address in _places(host, url.port or (443 if secure else 80), anywhere=anywhere):
             try:
                 connected = _connect(socket.socket(*kind), address, line, seconds)
             except OSError as failed:
@@ -86,6 +88,13 @@ def _dial(url: httpx2.URL, line: Line, seconds: float | None) -> socket.socket:
             else:
                 return _secure(connected, host, line) if secure else connected
         raise error
+
+
+def _places(host: str, port: int, *, anywhere: bool) -> list[tuple[Any, ...]]:
+    try:
+        return addresses.resolve(host, port, anywhere=anywhere)
+    except addresses.AddressRefused:
+        raise httpx2.LocalProtocolError("it is inside a network where only staff may send this server") from None
 
 
 def _connect(fresh: socket.socket, address: Any, line: Line, seconds: float | None) -> socket.socket:
@@ -121,16 +130,18 @@ def _has_news(idle: socket.socket) -> bool:
 
 
 class Transport(httpx2.BaseTransport):
-    """One exchange at a time, on a connection that hangs on `line` and is kept for the next."""
+    """One exchange at a time, on a connection that hangs on `line` and is kept for the next. `anywhere`: as of
+    `Endpoint`."""
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: Line, *, anywhere: bool) -> None:
         self._line = line
+        self._anywhere = anywhere
         self._kept: tuple[Origin, float, socket.socket] | None = None
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
         """Raises: httpx2.TransportError."""
         seconds, origin = request.extensions["timeout"], (request.url.scheme, request.url.netloc)
-        held = self._take(origin) or _dial(request.url, self._line, seconds["connect"])
+        held = self._take(origin) or _dial(request.url, self._line, seconds["connect"], anywhere=self._anywhere)
         exchange = Exchange(held, request.method, lambda idle: self._keep(origin, idle))
         try:
             return exchange.start(request, seconds)
@@ -158,11 +169,13 @@ class Transport(httpx2.BaseTransport):
         return None
 
 
-def http_client(line: Line, idle_seconds: float) -> httpx2.Client:
+def http_client(line: Line, idle_seconds: float, *, anywhere: bool) -> httpx2.Client:
     """Return a client whose one connection at a time hangs on `line`; a silence of `idle_seconds` is a time-out.
+    `anywhere`: as of `Endpoint`.
 
     Answers are not to be compressed: a few megabytes may hold gigabytes, and events would be held back.
     """
     timeout = httpx2.Timeout(connect=CONNECT_SECONDS, read=idle_seconds, write=WRITE_SECONDS, pool=None)
     headers = {"Accept-Encoding": "identity"}
-    return httpx2.Client(transport=Transport(line), timeout=timeout, headers=headers, trust_env=False)
+    transport = Transport(line, anywhere=anywhere)
+    return httpx2.Client(transport=transport, timeout=timeout, headers=headers, trust_env=False)

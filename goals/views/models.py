@@ -13,7 +13,7 @@ from django.template.loader import render_to_string
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
-from agents.connections import choice_of, connect_model, make_default, remove_connection, uses_demo
+from agents.connections import choice_of, connect_model, endpoint_of, make_default, remove_connection, uses_demo
 from agents.models import ModelConnection
 from agents.outside import Busy, answer_later
 from agents.providers.base import Endpoint, ProviderError, Verdict
@@ -69,18 +69,19 @@ def model_test(request: SignedInRequest) -> HttpResponseBase:
     form = ConnectionForm(request.user, request.POST)
     if form.has_error(NON_FIELD_ERRORS, NO_MODEL):
         kind, url, key, _model = form.values()
-        return _later(request, partial(_offer, Endpoint(kind.kind, url, key)))
+        return _later(request, partial(_offer, endpoint_of(kind.kind, url, key, staff=request.user.is_staff)))
     if not form.is_valid():
         return HttpResponse(_line(Verdict(ok=False, message=str(next(iter(form.errors.values()))[0]))))
     kind, url, key, model = form.values()
-    return _later(request, partial(test_connection, Endpoint(kind.kind, url, key), model))
+    endpoint = endpoint_of(kind.kind, url, key, staff=request.user.is_staff)
+    return _later(request, partial(test_connection, endpoint, model))
 
 
 @require_POST
 @signed_in
 def connection_test(request: SignedInRequest, connection_id: UUID) -> HttpResponseBase:
     connection = get_object_or_404(ModelConnection.objects.for_user(request.user), pk=connection_id)
-    choice = choice_of(connection)
+    choice = choice_of(connection, staff=request.user.is_staff)
     return _later(request, partial(test_connection, choice.endpoint, choice.model))
 
 

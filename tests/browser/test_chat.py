@@ -8,7 +8,6 @@ import pytest
 from django.contrib.auth.models import User
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from agents.connections import connect_model
 from agents.live.announce import announce_action, announce_message
 from agents.live.stream import redis_client
 from goals.models import Goal
@@ -16,7 +15,7 @@ from memory.models import AgentRun, Note, RunStatus, ThreadMessage
 from tests.agents.engine.test_restart import SUMMARY, until_summed_up
 from tests.browser.conftest import signed_in
 from tests.browser.looks import LOOK, assert_equals_reload, send
-from tests.factories import AgentRunFactory, ApprovalFactory, GoalFactory, ThreadMessageFactory, UserFactory
+from tests.factories import AgentRunFactory, ApprovalFactory, GoalFactory, ThreadMessageFactory, UserFactory, think_with
 from tests.llm_script import Reply, Status
 from tests.llm_server import LLMServer
 from tests.processes import answers, wait_until, web, worker
@@ -97,7 +96,7 @@ def test_a_suggestion_is_sent_by_one_press(page: Page, goal: Goal) -> None:
 
 def test_PRV_06_a_pause_of_the_models_provider_is_said(page: Page, goal: Goal, llm: LLMServer) -> None:
     hold = threading.Event()
-    connect_model(goal.user, "compatible", "test-model", llm.url)
+    think_with(goal.user, llm.url)
     busy = Status(429, {"Retry-After": "4"}, {"error": {"message": "slow down"}})
     llm.script([busy, Reply(text="Here I am, after all", hold=hold)])
     send(page, "Anybody there?")
@@ -115,7 +114,7 @@ def test_PRV_06_a_pause_of_the_models_provider_is_said(page: Page, goal: Goal, l
 
 
 def test_a_model_that_fails_is_waited_for_in_front_of_ones_eyes(page: Page, goal: Goal, llm: LLMServer) -> None:
-    connect_model(goal.user, "compatible", "test-model", llm.url)
+    think_with(goal.user, llm.url)
     llm.script([Status(529, body={"error": {"message": "Overloaded"}})] * 3 + [Reply(text="Here I am again.")])
     send(page, "Anybody there?")
     clock = page.locator(".callout time[data-until]")
@@ -136,7 +135,7 @@ def test_a_model_that_fails_is_waited_for_in_front_of_ones_eyes(page: Page, goal
 
 
 def test_a_wait_for_the_model_can_be_stopped(page: Page, goal: Goal, llm: LLMServer) -> None:
-    connect_model(goal.user, "compatible", "test-model", llm.url)
+    think_with(goal.user, llm.url)
     llm.script([Status(529, body={"error": {"message": "Overloaded"}})] * 3)
     send(page, "Anybody there?")
     page.locator(".turn .callout").get_by_role("button", name="Stop").click()
@@ -146,7 +145,7 @@ def test_a_wait_for_the_model_can_be_stopped(page: Page, goal: Goal, llm: LLMSer
 
 
 def test_a_refused_history_starts_from_its_summary_by_a_press(page: Page, goal: Goal, llm: LLMServer) -> None:
-    connect_model(goal.user, "compatible", "test-model", llm.url)
+    think_with(goal.user, llm.url)
     llm.always(until_summed_up)
     send(page, "How far on Sunday?")
     press = page.get_by_role("button", name="Start from the summary")

@@ -7,13 +7,13 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from agents import connections, services
+from agents import services
 from agents.engine.clock import tick
 from agents.live.stream import redis_client
 from goals.models import Goal
 from memory import transcript
 from memory.models import AgentHistory, AgentRun, HistoryEntry, Thread
-from tests.factories import GoalFactory
+from tests.factories import GoalFactory, think_with
 from tests.llm_script import Reply, Request
 from tests.llm_server import LLMServer
 from tests.processes import wait_until, worker
@@ -26,7 +26,7 @@ PATIENT = {"WAYMARK_SUMMARY_SECONDS": "30"}
 def goal(transactional_db: None, llm: LLMServer) -> Goal:
     redis_client().flushdb()
     goal: Goal = GoalFactory()
-    connections.connect_model(goal.user, "compatible", "test-model", llm.url)
+    think_with(goal.user, llm.url)
     return goal
 
 

@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 from pytest_django.fixtures import Settings
 
-from agents import connections, services
+from agents import services
 from agents.engine import bell, jobs, journal
 from agents.live.stream import redis_client
 from agents.stopping import stop_run
@@ -15,7 +15,7 @@ from goals.models import Goal
 from memory.context import Context
 from memory.ids import new_id
 from memory.models import AgentRun, RunStatus, Thread, ThreadMessage
-from tests.factories import GoalFactory, bearer
+from tests.factories import GoalFactory, bearer, think_with
 from tests.llm_script import Reply
 from tests.llm_server import LLMServer
 from tests.processes import wait_until, worker
@@ -26,7 +26,7 @@ def goals(transactional_db: None, llm: LLMServer) -> list[Goal]:
     """Five goals of one user."""
     redis_client().flushdb()
     first: Goal = GoalFactory()
-    connections.connect_model(first.user, "compatible", "test-model", llm.url)
+    think_with(first.user, llm.url)
     return [first, *(GoalFactory(user=first.user) for _ in range(4))]
 
 

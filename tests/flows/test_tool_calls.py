@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from agents import connections, decisions, services
+from agents import decisions, services
 from agents.live.stream import redis_client
 from goals.models import Goal
 from memory.models import AgentRun, RunStatus
-from tests.factories import GoalFactory
+from tests.factories import GoalFactory, think_with
 from tests.llm_script import Reply
 from tests.llm_server import LLMServer
 from tests.processes import wait_until, worker
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.faults
 def goal(transactional_db: None, llm: LLMServer) -> Goal:
     redis_client().flushdb()
     goal: Goal = GoalFactory()
-    connections.connect_model(goal.user, "compatible", "test-model", llm.url)
+    think_with(goal.user, llm.url)
     return goal
 
 

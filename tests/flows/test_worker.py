@@ -13,7 +13,7 @@ from django.contrib.sessions.models import Session
 from django.db import connection
 from django.utils import timezone
 
-from agents import connections, services
+from agents import services
 from agents.engine import bell, presence
 from agents.engine.clock import tick
 from agents.live.stream import redis_client
@@ -22,7 +22,7 @@ from agents.stopping import stop_run
 from goals.models import Goal
 from memory.locks import TICK_LOCK
 from memory.models import AgentRun, Note, RunStatus, ThreadMessage
-from tests.factories import GoalFactory
+from tests.factories import GoalFactory, think_with
 from tests.llm_script import Reply, Status
 from tests.llm_server import LLMServer
 from tests.processes import wait_until, worker
@@ -34,7 +34,7 @@ NOTE = ("create_note", {"title": "Shoes", "body": "New ones"})
 def goal(transactional_db: None, llm: LLMServer) -> Goal:
     redis_client().flushdb()
     goal: Goal = GoalFactory()
-    connections.connect_model(goal.user, "compatible", "test-model", llm.url)
+    think_with(goal.user, llm.url)
     return goal
 
 

@@ -8,12 +8,12 @@ import pytest
 from django.contrib.auth.models import User
 from pytest_django import Settings
 
-from agents import connections, services
+from agents import services
 from agents.engine import bell, jobs
 from agents.services import Accepted
 from goals.models import Goal
 from memory.models import AgentRun
-from tests.factories import GoalFactory
+from tests.factories import GoalFactory, think_with
 from tests.llm_server import LLMServer
 from tests.world import TOOLS, WORLD, World
 from tools.registry import all_tools
@@ -30,7 +30,7 @@ def rung(monkeypatch: pytest.MonkeyPatch) -> list[UUID]:
 @pytest.fixture
 def goal(transactional_db: None, llm: LLMServer, rung: list[UUID]) -> Goal:
     goal: Goal = GoalFactory()
-    connections.connect_model(goal.user, "compatible", "test-model", llm.url, "key-of-the-test")
+    think_with(goal.user, llm.url, "key-of-the-test")
     return goal
 
 

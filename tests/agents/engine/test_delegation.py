@@ -10,7 +10,7 @@ import pytest
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
-from agents import connections, delegation, services
+from agents import delegation, services
 from agents.engine import jobs
 from agents.engine.health import monitor
 from agents.live.stream import redis_client
@@ -19,7 +19,7 @@ from agents.stopping import stop_run
 from goals.models import Goal
 from goals.services import archive_goal
 from memory.models import AgentRun, Author, Note, RunStatus, Source, ThreadMessage, Trigger
-from tests.factories import AgentTaskFactory, GoalFactory
+from tests.factories import AgentTaskFactory, GoalFactory, think_with
 from tests.llm_script import Reply, Request
 from tests.llm_server import LLMServer
 from tests.processes import wait_until, worker
@@ -56,7 +56,7 @@ def sends_off(goal: Goal, llm: LLMServer, rung: list[UUID], *calls: tuple[str, d
 def test_tasks_run_in_parallel_and_their_parent_talks_meanwhile(transactional_db: None, llm: LLMServer) -> None:
     redis_client().flushdb()
     goal: Goal = GoalFactory()
-    connections.connect_model(goal.user, "compatible", "test-model", llm.url)
+    think_with(goal.user, llm.url)
     hold = threading.Event()
     llm.script([Reply(calls=[task("shoes"), task("socks")]), Reply(text="They are on it.")], "Go")
     llm.script([Reply(text="Report on shoes", hold=hold)], "Look up shoes")

@@ -297,6 +297,27 @@ def test_a_cut_off_answer_says_so(goal: Goal, say: Say, llm: LLMServer) -> None:
     assert_quiet(goal, llm)
 
 
+def test_an_answer_longer_than_this_server_takes_is_cut_off_and_says_so(
+    goal: Goal, say: Say, llm: LLMServer, settings: Settings
+) -> None:
+    settings.WAYMARK_ANSWER_LENGTH = 20
+    llm.script([Reply(text="Once upon a time there was a server")])
+    assert say("Tell me a story").status == RunStatus.SUCCEEDED
+    told = [text for _, _, text in cells(goal)][1:]
+    assert told[0] == "Once upon a time the"
+    assert "cut off" in told[1]
+    assert_quiet(goal, llm)
+
+
+def test_a_model_inside_the_network_serves_only_staff_whenever_it_was_entered(
+    goal: Goal, say: Say, llm: LLMServer
+) -> None:
+    type(goal.user).objects.update(is_staff=False)
+    assert say("Hi").status == RunStatus.FAILED
+    assert "only staff" in cells(goal)[-1][2]
+    assert llm.requests == []
+
+
 def test_only_the_last_message_can_be_tried_again(goal: Goal, say: Say, llm: LLMServer) -> None:
     llm.script([Status(401)])
     say("Hi")

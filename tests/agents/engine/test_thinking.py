@@ -10,7 +10,7 @@ from tests.llm_server import LLMServer
 
 
 def choice(llm: LLMServer) -> Choice:
-    return Choice(Endpoint("compatible", llm.url, "key"), "test-model")
+    return Choice(Endpoint("compatible", llm.url, "key", anywhere=True), "test-model")
 
 
 def test_one_text_gets_one_answer_without_tools(llm: LLMServer) -> None:

@@ -1,6 +1,8 @@
 """The websocket of a page: who may open it, what it sends, and when it closes."""
 
 import asyncio
+import itertools
+import time
 from typing import Any
 from uuid import UUID
 
@@ -11,11 +13,11 @@ from channels.db import database_sync_to_async
 from django.contrib.auth.models import User
 from django.test import Client
 
-from agents.live import consumers
+from agents.live import consumers, frames
 from agents.live.announce import posted
 from agents.live.events import ToolStart
 from agents.live.keys import order, stream_key
-from agents.live.snapshot import tip
+from agents.live.snapshot import Partial, tip
 from agents.live.stream import flush, notify, publish, redis_client
 from config.asgi import application
 from goals.models import Goal
@@ -255,6 +257,31 @@ async def test_REN_04_d_a_burst_arrives_whole_in_few_frames(goal: Goal, run: Age
         come = (await page.frame())["content"]
         count += 1
     assert count < 60
+    await page.close()
+
+
+async def test_text_that_takes_long_to_draw_is_drawn_less_often(
+    goal: Goal, run: AgentRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else one long answer keeps the threads of all pages busy."""
+    drawings: list[float] = []
+    draw = frames.Sent.writing
+
+    def slowly(sent: frames.Sent, text: Partial) -> str:
+        drawings.append(time.monotonic())
+        time.sleep(0.3)
+        return draw(sent, text)
+
+    monkeypatch.setattr(frames.Sent, "writing", slowly)
+    page = Page(goal.user, goal.thread_id)
+    await page.open()
+    await page.hello(await off_loop(tip, goal.thread_id))
+    for number in range(1, 31):
+        await off_loop(say, goal.thread_id, token(number), run=run.pk)
+        await asyncio.sleep(0.1)
+    await page.frames_until("t030")
+    assert len(drawings) > 1
+    assert all(later - earlier > 1.4 for earlier, later in itertools.pairwise(drawings))
     await page.close()
 
 

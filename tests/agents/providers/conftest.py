@@ -52,7 +52,7 @@ def server(shared_server: LLMServer) -> Iterator[LLMServer]:
 
 @pytest.fixture
 def provider(server: LLMServer) -> Iterator[Provider]:
-    connected = connect(Endpoint("compatible", server.url, KEY))
+    connected = connect(Endpoint("compatible", server.url, KEY, anywhere=True))
     yield connected
     connected.close()
 

@@ -31,7 +31,7 @@ def _anew(messages: list[Message]) -> list[Message]:
 
 @pytest.fixture
 def other(server: LLMServer) -> Iterator[Provider]:
-    connected = connect(Endpoint("compatible", server.url, KEY))
+    connected = connect(Endpoint("compatible", server.url, KEY, anywhere=True))
     yield connected
     connected.close()
 

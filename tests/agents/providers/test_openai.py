@@ -148,7 +148,7 @@ def test_the_asked_for_wait_is_passed_on(
 
 
 def test_a_key_that_cannot_be_one_is_refused_before_it_is_sent(server: LLMServer) -> None:
-    provider = connect(Endpoint("compatible", server.url, "sk-süß\nX: y"))
+    provider = connect(Endpoint("compatible", server.url, "sk-süß\nX: y", anywhere=True))
     with pytest.raises(ProviderError) as caught:
         list(provider.stream(ModelRequest("m", "", [user("hi")]), CancelToken()))
     assert caught.value.trouble is Trouble.BAD_KEY
@@ -158,7 +158,7 @@ def test_a_key_that_cannot_be_one_is_refused_before_it_is_sent(server: LLMServer
 
 @pytest.mark.parametrize("address", ["http://127.0.0.1:1/v1", "nonsense", ""])
 def test_a_server_that_is_not_there_is_unreachable(address: str) -> None:
-    provider = connect(Endpoint("compatible", address, KEY))
+    provider = connect(Endpoint("compatible", address, KEY, anywhere=True))
     with pytest.raises(ProviderError) as caught:
         list(provider.stream(ModelRequest("m", "", [user("hi")]), CancelToken()))
     assert caught.value.trouble is Trouble.UNREACHABLE
@@ -230,7 +230,7 @@ def test_a_cancelled_token_makes_no_call(server: LLMServer, ask: Ask) -> None:
 
 def test_the_connection_is_reused_and_the_prefix_stays_the_same(server: LLMServer) -> None:
     messages = [user("hi")]
-    with lease(Endpoint("compatible", server.url, KEY)) as provider:
+    with lease(Endpoint("compatible", server.url, KEY, anywhere=True)) as provider:
         for turn in range(3):
             server.script([Reply(calls=[A])])
             *_, reply = provider.stream(ModelRequest("m", "System.", messages, [READ_FILE]), CancelToken())
@@ -301,7 +301,7 @@ def test_a_dirty_tool_name_never_goes_back(server: LLMServer, ask: Ask, said: st
 @pytest.mark.parametrize(("kind", "field"), [("openai", "max_completion_tokens"), ("compatible", "max_tokens")])
 def test_the_output_limit_is_sent_under_the_servers_name_for_it(server: LLMServer, kind: str, field: str) -> None:
     server.script([Reply("ok")])
-    with lease(Endpoint(kind, server.url, KEY)) as provider:
+    with lease(Endpoint(kind, server.url, KEY, anywhere=True)) as provider:
         list(provider.stream(ModelRequest("m", "", [user("hi")], max_output_tokens=99), CancelToken()))
     assert server.requests[0].body[field] == 99
 
@@ -316,7 +316,7 @@ def test_signs_of_life_without_output_end_in_a_time_out(server: LLMServer) -> No
     from agents.providers.openai import OpenAIProvider
 
     server.script([Raw([b": still here\n\n"] * 100, gap=0.02), Hang(5)])
-    provider = OpenAIProvider(Endpoint("compatible", server.url, KEY, Patience(idle=0.3, silent=0.2)))
+    provider = OpenAIProvider(Endpoint("compatible", server.url, KEY, Patience(idle=0.3, silent=0.2), anywhere=True))
     for _ in range(2):
         with pytest.raises(ProviderError) as caught:
             list(provider.stream(ModelRequest("m", "", [user("hi")]), CancelToken()))

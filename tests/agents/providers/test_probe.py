@@ -35,14 +35,14 @@ def test_a_connection_test_says_in_a_sentence_how_it_went(
     server: LLMServer, step: Reply | Status, ok: bool, tools: bool, words: str
 ) -> None:
     server.script([step])
-    verdict = probe.test_connection(Endpoint("compatible", server.url, KEY), "m")
+    verdict = probe.test_connection(Endpoint("compatible", server.url, KEY, anywhere=True), "m")
     assert (verdict.ok, verdict.tools) == (ok, tools)
     assert words in verdict.message
     assert KEY not in verdict.message
 
 
 def test_a_server_that_is_not_there_is_named() -> None:
-    verdict = probe.test_connection(Endpoint("compatible", "http://127.0.0.1:1/v1"), "m")
+    verdict = probe.test_connection(Endpoint("compatible", "http://127.0.0.1:1/v1", anywhere=True), "m")
     assert not verdict.ok
     assert verdict.message == "Nothing answers at http://127.0.0.1:1/v1. Is it running?"
 
@@ -53,7 +53,7 @@ def test_the_demonstration_is_always_there() -> None:
 
 
 def test_models_are_listed(server: LLMServer) -> None:
-    assert probe.list_models(Endpoint("compatible", server.url, KEY)) == ["m"]
+    assert probe.list_models(Endpoint("compatible", server.url, KEY, anywhere=True)) == ["m"]
 
 
 def test_ollama_is_found_or_not(server: LLMServer) -> None:
@@ -74,7 +74,7 @@ def test_what_answers_in_the_place_of_ollama_does_no_harm(answer: bytes | Iterab
 
 def test_an_address_left_empty_means_the_kinds_own() -> None:
     for kind in known_kinds():
-        provider = connect(Endpoint(kind.kind, "", KEY))
+        provider = connect(Endpoint(kind.kind, "", KEY, anywhere=True))
         provider.close()
 
 
@@ -87,13 +87,13 @@ def test_the_registry_costs_nothing_until_something_is_called() -> None:
 
 
 def test_a_connection_serves_run_after_run_but_never_two_at_once(server: LLMServer) -> None:
-    endpoint = Endpoint("compatible", server.url, KEY)
+    endpoint = Endpoint("compatible", server.url, KEY, anywhere=True)
     with lease(endpoint) as one, lease(endpoint) as two:
         first, second = one._client, two._client  # type: ignore[attr-defined]
         assert first is not second
     with lease(endpoint) as again:
         assert again._client in (first, second)  # type: ignore[attr-defined]
-    with lease(Endpoint("compatible", server.url, "another key")) as other:
+    with lease(Endpoint("compatible", server.url, "another key", anywhere=True)) as other:
         assert other._client not in (first, second)  # type: ignore[attr-defined]
 
 

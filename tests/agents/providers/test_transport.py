@@ -74,7 +74,7 @@ def _head(reading: BinaryIO) -> bytes:
 
 @pytest.fixture
 def client() -> Iterator[httpx2.Client]:
-    with wire.http_client(wire.Line(), 5) as connected:
+    with wire.http_client(wire.Line(), 5, anywhere=True) as connected:
         yield connected
 
 
@@ -173,7 +173,11 @@ def test_a_compressed_answer_is_not_asked_for_and_not_unpacked(client: httpx2.Cl
 
 @pytest.mark.parametrize("sent", [b"", CHUNKED + b"4\r\ndo", SIZED])
 def test_silence_is_a_time_out(sent: bytes) -> None:
-    with wire.http_client(wire.Line(), 0.1) as client, Peer([sent]) as peer, pytest.raises(httpx2.ReadTimeout):
+    with (
+        wire.http_client(wire.Line(), 0.1, anywhere=True) as client,
+        Peer([sent]) as peer,
+        pytest.raises(httpx2.ReadTimeout),
+    ):
         client.post(peer.url)
 
 

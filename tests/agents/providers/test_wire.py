@@ -114,7 +114,7 @@ def peers() -> Iterator[list[Peer]]:
 
 
 def _stream(address: str, cancel: CancelToken | None = None) -> list[object]:
-    provider = OpenAIProvider(Endpoint("compatible", address, "k"))
+    provider = OpenAIProvider(Endpoint("compatible", address, "k", anywhere=True))
     return list(provider.stream(ModelRequest("m", "", [user("hi")]), cancel or CancelToken()))
 
 

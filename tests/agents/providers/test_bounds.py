@@ -1,0 +1,165 @@
+"""However much a server sends, no more of it is kept and looked at than an honest one has to say."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+
+import pytest
+
+from agents.providers import probe
+from agents.providers.base import Endpoint, Finish, ModelRequest, ProviderError, Trouble
+from agents.providers.bounds import LONGEST_ERROR, LONGEST_LIST, LONGEST_PIECE
+from agents.providers.chat_reply import ChatReply
+from agents.providers.codec import loads
+from agents.providers.openai import OpenAIProvider
+from memory.messages import user
+from tests.agents.providers.conftest import Heard
+from tests.agents.providers.test_transport import OK, Peer, endless
+from tests.llm_script import Step
+from tests.llm_server import DONE, D, F, Hang, LLMServer, Raw, Reply, Status
+from tools.cancel import CancelToken
+
+JSON = OK + b"content-type: application/json\r\n\r\n"
+STREAM = OK + b"content-type: text/event-stream\r\n\r\n"
+SURPLUS = 4_000_000
+"""Bytes that may be under way, in the sockets' buffers, when the reader stops."""
+
+
+class Counted:
+    """Bytes to send, and how many were taken of them."""
+
+    def __init__(self, pieces: Iterable[bytes]) -> None:
+        self._pieces = pieces
+        self.taken = 0
+
+    def __iter__(self) -> Iterator[bytes]:
+        for piece in self._pieces:
+            self.taken += len(piece)
+            yield piece
+
+
+def _refused(answer: Iterable[bytes]) -> ProviderError:
+    with Peer([answer]) as peer, pytest.raises(ProviderError) as caught:
+        _ask(peer.url)
+    return caught.value
+
+
+def _ask(url: str) -> None:
+    provider = OpenAIProvider(Endpoint("compatible", url, anywhere=True))
+    list(provider.stream(ModelRequest("m", "", [user("hi")]), CancelToken()))
+
+
+@pytest.mark.parametrize("piece", [b"[]," * 1_000, b"\\u0041" * 1_000, b"x" * 1_000])
+def test_an_error_is_read_as_far_as_it_can_say_something(piece: bytes) -> None:
+    answer = Counted(endless(b"HTTP/1.1 503 Sorry\r\n\r\n[", piece))
+    error = _refused(answer)
+    assert (error.trouble, error.status) == (Trouble.OVERLOADED, 503)
+    assert answer.taken < LONGEST_ERROR + SURPLUS
+    assert len(error.message) < 1_000
+
+
+@pytest.mark.parametrize(
+    ("start", "piece"),
+    [
+        pytest.param(JSON + b"[", b"[]," * 1_000, id="a_document"),
+        pytest.param(STREAM + b"data: [", b"[]," * 1_000, id="an_event"),
+        pytest.param(STREAM, b"data: 1\n" * 1_000, id="lines_of_an_event"),
+        pytest.param(STREAM, b": still here\n" * 1_000, id="comments"),
+    ],
+)
+def test_a_piece_of_an_answer_that_does_not_end_is_given_up_and_not_asked_for_again(start: bytes, piece: bytes) -> None:
+    answer = Counted(endless(start, piece))
+    error = _refused(answer)
+    assert error.trouble is Trouble.BROKEN_STREAM
+    assert not error.retryable
+    assert "too long" in error.message
+    assert answer.taken < LONGEST_PIECE + SURPLUS
+
+
+def test_a_list_of_models_that_does_not_end_is_given_up() -> None:
+    answer = Counted(endless(JSON + b'{"data":[', b'{"id":"m"},' * 1_000))
+    with Peer([answer]) as peer, pytest.raises(ProviderError, match="too long"):
+        probe.list_models(Endpoint("compatible", peer.url, anywhere=True))
+    assert answer.taken < LONGEST_LIST + SURPLUS
+
+
+@pytest.mark.parametrize("body", [b"<html>", b'{"data":[', b"[" * 100_000, b"", b"\xff"])
+def test_a_list_of_models_that_is_none_is_an_error_in_words(body: bytes) -> None:
+    with Peer([JSON + body], hangs_up=[0]) as peer, pytest.raises(ProviderError, match="not a list of models"):
+        probe.list_models(Endpoint("compatible", peer.url, anywhere=True))
+
+
+def test_a_list_of_models_that_is_refused_says_why() -> None:
+    refused = b'HTTP/1.1 401 No\r\ncontent-type: application/json\r\n\r\n{"error":{"message":"Wrong API key"}}'
+    with Peer([refused], hangs_up=[0]) as peer, pytest.raises(ProviderError, match="Wrong API key") as caught:
+        probe.list_models(Endpoint("compatible", peer.url, anywhere=True))
+    assert caught.value.trouble is Trouble.BAD_KEY
+
+
+def _blanks() -> Iterator[bytes]:
+    """A model that says nothing, in as many pieces as it likes."""
+    return (D({"content": "\n"}) for _ in range(60_000))
+
+
+def _names() -> Iterator[bytes]:
+    """A call whose end cannot be told, and ever another name."""
+    yield D({"tool_calls": [{"index": 0, "function": {"name": "a", "arguments": '{"x":"'}}]})
+    yield from (D({"tool_calls": [{"index": 0, "function": {"name": "b", "arguments": "}"}}]}) for _ in range(40_000))
+
+
+def _calls() -> Iterator[bytes]:
+    piece = {"function": {"name": "a", "arguments": "{}"}}
+    return (D({"tool_calls": [{**piece, "index": at, "id": f"c{at}"}]}) for at in range(20_000))
+
+
+@pytest.mark.parametrize("pieces", [_blanks, _names, _calls])
+def test_a_piece_costs_the_same_however_many_came_before(pieces: Callable[[], Iterator[bytes]]) -> None:
+    """Each took half a minute when every piece looked at all those before it; that holds up all runs of the process."""
+    reply, sent = ChatReply(10_000_000), [loads(piece[6:]) for piece in pieces()]
+    started = time.thread_time()
+    for payload in sent:
+        assert isinstance(payload, dict)
+        reply.feed(payload)
+        list(reply.deltas())
+    assert time.thread_time() - started < 5
+
+
+def _short(server: LLMServer, step: Step, length: int = 10) -> Heard:
+    server.script([step])
+    provider = OpenAIProvider(Endpoint("compatible", server.url, answer_length=length, anywhere=True))
+    return Heard(list(provider.stream(ModelRequest("m", "", [user("hi")]), CancelToken())))
+
+
+TOO_MUCH = [D({"content": "0123456"}), D({"content": "789 and more"}), F("stop"), DONE]
+
+
+@pytest.mark.parametrize(
+    "step",
+    [Raw(TOO_MUCH), Raw(TOO_MUCH, gap=0.05), Reply("0123456789 and more"), Hang(30, [D({"content": "0123456789ab"})])],
+)
+def test_an_answer_that_is_longer_than_answers_may_be_is_cut_off(server: LLMServer, step: Step) -> None:
+    heard = _short(server, step)
+    assert heard.text == "0123456789"
+    assert heard.reply.finish is Finish.LENGTH
+
+
+def test_an_answer_of_just_the_length_that_it_may_have_is_whole(server: LLMServer) -> None:
+    heard = _short(server, Reply("0123456789"))
+    assert (heard.text, heard.reply.finish) == ("0123456789", Finish.STOP)
+
+
+def test_a_document_that_is_longer_than_answers_may_be_is_cut_off(server: LLMServer) -> None:
+    message = {"content": "0123456789 and more"}
+    heard = _short(server, Status(200, body={"choices": [{"message": message, "finish_reason": "stop"}]}))
+    assert (heard.text, heard.reply.finish) == ("0123456789", Finish.LENGTH)
+
+
+def test_a_call_that_is_longer_than_answers_may_be_is_not_made(server: LLMServer) -> None:
+    heard = _short(server, Reply(calls=[("read_file", {"path": "a"}), ("read_file", {"path": "b" * 99})]), 60)
+    assert heard.calls[0][2] == {"path": "a"}
+    assert [bool(call.problem) for call in heard.message.calls] == [False, True]
+    assert heard.reply.finish is Finish.LENGTH
+
+
+def test_of_thoughts_without_end_only_the_beginning_is_kept(server: LLMServer) -> None:
+    heard = _short(server, Reply("42", thinking="What is six times seven?"))
+    assert (heard.thinking, heard.text, heard.reply.finish) == ("What is si", "42", Finish.STOP)
