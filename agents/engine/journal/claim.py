@@ -13,21 +13,24 @@ from memory.context import Context
 from memory.ids import new_id
 from memory.messages import BLOCKS, Message
 
+# A report cannot close its tag, and so speak as the user. It is written by a model that may have read anything.
+REPORT = "'<task_report>' || replace(replace(replace(content, '&', '&amp;'), '<', '&lt;'), '>', '&gt;') || '</task_report>'"
+
 # Messages get a new position when they are taken: they belong after what was shown while they waited.
-TAKEN = """
+TAKEN = f"""
 q AS (
   SELECT x.id, nextval('memory_message_position') AS position FROM (
     SELECT m.id FROM memory_threadmessage m, r
-    WHERE m.thread_id = r.thread_id AND NOT m.processed{only_if} ORDER BY m.position) x),
+    WHERE m.thread_id = r.thread_id AND NOT m.processed{{only_if}} ORDER BY m.position) x),
 m AS (
   UPDATE memory_threadmessage SET processed = true, run_id = r.id, position = q.position FROM r, q
   WHERE memory_threadmessage.id = q.id AND NOT memory_threadmessage.processed
   RETURNING memory_threadmessage.id, memory_threadmessage.position, metadata ? 'decision' AS decides,
-    CASE source WHEN 'user' THEN content ELSE '<task_report>' || content || '</task_report>' END AS content),
+    CASE source WHEN 'user' THEN content ELSE {REPORT} END AS content),
 n AS (SELECT row_number() OVER (ORDER BY position) AS place, content FROM m),
 h AS (
   INSERT INTO memory_historyentry (thread_id, run_id, seq, role, blocks)
-  SELECT r.thread_id, r.id, {first} + n.place - 1, 'user',
+  SELECT r.thread_id, r.id, {{first}} + n.place - 1, 'user',
     CASE WHEN n.place = 1 AND %(context)s::text <> ''
       THEN jsonb_build_array(jsonb_build_object('type', 'text', 'text', %(context)s::text)) ELSE '[]' END
     || CASE WHEN n.place = 1 AND l.news <> '' THEN jsonb_build_array(
