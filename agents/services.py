@@ -104,7 +104,7 @@ def archive_now(thread: Thread, reason: ArchiveReason = ArchiveReason.BY_HAND) -
         raise Refused("busy", "The agent is at work; wait until it is done or stop it.")
     if not HistoryEntry.objects.filter(thread=thread, seq__gte=thread.from_seq).exists():
         raise Refused("empty", "Nothing was said since the last session.")
-    if not bell.ring_archive(thread.pk, reason):
+    if not bell.ring_archive(thread.pk, thread.user_id, reason):
         raise Refused("unavailable", "The workers cannot be reached; try again in a moment.")
 
 

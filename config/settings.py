@@ -263,6 +263,8 @@ WAYMARK_RENEW_SECONDS = env.float("WAYMARK_RENEW_SECONDS", default=5)
 WAYMARK_SWEEP_SECONDS = env.float("WAYMARK_SWEEP_SECONDS", default=5)
 WAYMARK_TICK_SECONDS = env.float("WAYMARK_TICK_SECONDS", default=60)
 WAYMARK_DRAIN_SECONDS = env.float("WAYMARK_DRAIN_SECONDS", default=30)
+# Jobs beside the runs (summaries, look-ups) that a worker does at once, each for another user.
+WAYMARK_ERRANDS = env.int("WAYMARK_ERRANDS", default=8)
 WAYMARK_HOT_POOL = env.int("WAYMARK_HOT_POOL", default=16)
 
 # The health monitor (mission B6): how often it looks, and what is too long.

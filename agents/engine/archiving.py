@@ -36,8 +36,11 @@ KEPT = 0.25
 # A reservation lasts so many times longer than a summary may take: who is late gives up before another begins.
 PATIENCE = 1.25
 
+# Of each user only a few at a time: a worker does one after another of them.
 DUE = """
-SELECT t.id FROM memory_thread t
+SELECT id, user_id FROM (
+  SELECT id, user_id, row_number() OVER (PARTITION BY user_id ORDER BY id) AS place FROM (
+SELECT t.id, t.user_id FROM memory_thread t
 WHERE t.live_run IS NULL AND t.kind = ANY(%(kinds)s)
   AND t.active_at < clock_timestamp() - %(idle)s * interval '1 minute'
   AND (SELECT e.created_at FROM memory_historyentry e WHERE e.thread_id = t.id AND e.seq >= t.from_seq
@@ -46,10 +49,11 @@ WHERE t.live_run IS NULL AND t.kind = ANY(%(kinds)s)
     WHERE a.thread_id = t.id AND a.generation = t.generation AND a.due_at > clock_timestamp())
   AND NOT EXISTS (SELECT FROM tools_approval p WHERE p.thread_id = t.id AND p.state = 'requested')
 UNION
-SELECT t.id FROM memory_agenthistory a
+SELECT t.id, t.user_id FROM memory_agenthistory a
 JOIN memory_thread t ON t.id = a.thread_id AND t.generation = a.generation
 WHERE a.status = 'reserved' AND a.due_at <= clock_timestamp() AND t.live_run IS NULL
-LIMIT 200
+  ) AS due) AS placed
+WHERE place <= 20 ORDER BY place LIMIT 200
 """
 
 
@@ -59,8 +63,8 @@ def ring_for_due() -> int:
     two archivers finds the session reserved."""
     kinds = [kind.kind() for kind in _kinds() if kind.has_sessions]
     due = pool.execute(DUE, {"kinds": kinds, "idle": settings.WAYMARK_SESSION_IDLE_MINUTES})
-    for (thread_id,) in due:
-        if not bell.ring_archive(thread_id, ArchiveReason.IDLE):
+    for thread_id, user_id in due:
+        if not bell.ring_archive(thread_id, user_id, ArchiveReason.IDLE):
             break  # each further try would wait for Redis as long again
     return len(due)
 
@@ -71,9 +75,9 @@ def watch(thread: Thread, usage: Usage, *, has_sessions: bool) -> None:
     if not has_sessions:
         return
     if usage.input_tokens is None:
-        bell.ring_measure(thread.pk)
+        bell.ring_measure(thread.pk, thread.user_id)
     elif usage.input_tokens + (usage.output_tokens or 0) > settings.WAYMARK_SESSION_TOKENS:
-        bell.ring_archive(thread.pk, ArchiveReason.LONG)
+        bell.ring_archive(thread.pk, thread.user_id, ArchiveReason.LONG)
 
 
 def measure(thread_id: UUID) -> None:

@@ -307,7 +307,7 @@ def test_a_session_that_outgrew_its_budget_is_cut_beside_the_runs(
 ) -> None:
     """The count is the vendor's (mission B8)."""
     settings.WAYMARK_SESSION_TOKENS = 5_000
-    asked: list[tuple[UUID, str]] = []
+    asked: list[tuple[object, ...]] = []
     monkeypatch.setattr("agents.engine.bell.ring_archive", lambda *what: asked.append(what))
     talk(goal, 20)
     llm.script([Reply(text="Short", usage=(4_000, 10)), Reply(text="Long", usage=(5_000, 10))])
@@ -315,7 +315,7 @@ def test_a_session_that_outgrew_its_budget_is_cut_beside_the_runs(
     say("One")
     assert asked == []
     say("Two")
-    assert asked == [(goal.thread_id, "long")]
+    assert asked == [(goal.thread_id, goal.user_id, "long")]
     jobs.archive(str(goal.thread_id), "long")
     assert AgentHistory.objects.get().reason == "long"
     assert "Two" in live(goal)
