@@ -11,7 +11,7 @@ from django.db import IntegrityError, transaction
 from agents.engine import bell, journal
 from agents.engine.posting import post
 from agents.models import UserAgent
-from agents.refusals import Refused, queue_full
+from agents.refusals import Refused, queue_full, too_many_waiting
 from memory.ids import new_id
 from memory.models import (
     AgentHistory,
@@ -45,11 +45,18 @@ def send_message(thread: Thread, content: str, client_message_id: UUID | None = 
         client_message_id: the same id gives the same message and run, however often it is sent.
 
     Raises:
-        Refused: the text is blank or too long, or too many of the user's runs are queued.
+        Refused: the text is blank or too long, too many of the user's runs are queued, or too many messages wait for
+            this agent.
     """
     content = _checked(content)
     try:
-        sent = post(thread, content, client_id=client_message_id, most=settings.WAYMARK_MAX_QUEUED_PER_USER)
+        sent = post(
+            thread,
+            content,
+            client_id=client_message_id,
+            most=settings.WAYMARK_MAX_QUEUED_PER_USER,
+            most_waiting=settings.WAYMARK_MAX_WAITING_MESSAGES,
+        )
     except psycopg.errors.UniqueViolation:
         sent = None
     if sent is None:
@@ -143,6 +150,9 @@ def _accepted_before(thread: Thread, client_message_id: UUID | None) -> Accepted
         message = ThreadMessage.objects.filter(thread=thread, client_message_id=client_message_id).first()
         if message is not None:
             return Accepted(message, message.run_id, created=False)
-    if Thread.objects.filter(pk=thread.pk).exists():
-        raise queue_full()
-    raise Refused("gone", "This conversation does not exist any more.")
+    now = Thread.objects.filter(pk=thread.pk).first()
+    if now is None:
+        raise Refused("gone", "This conversation does not exist any more.")
+    if 0 < settings.WAYMARK_MAX_WAITING_MESSAGES <= now.pending:
+        raise too_many_waiting()
+    raise queue_full()

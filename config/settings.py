@@ -225,6 +225,9 @@ WAYMARK_TASK_HISTORY_ENTRIES = env.int("WAYMARK_TASK_HISTORY_ENTRIES", default=2
 # Runs of one user at work at once, and in the queue; 0 sets no limit.
 WAYMARK_MAX_RUNNING_PER_USER = env.int("WAYMARK_MAX_RUNNING_PER_USER", default=2)
 WAYMARK_MAX_QUEUED_PER_USER = env.int("WAYMARK_MAX_QUEUED_PER_USER", default=20)
+# Messages that may wait for one agent (0: any number), and calls of one reply that are made.
+WAYMARK_MAX_WAITING_MESSAGES = env.int("WAYMARK_MAX_WAITING_MESSAGES", default=20)
+WAYMARK_MAX_CALLS = env.int("WAYMARK_MAX_CALLS", default=64)
 WAYMARK_MESSAGE_LENGTH = env.int("WAYMARK_MESSAGE_LENGTH", default=100_000)
 WAYMARK_OBSERVATION_LENGTH = env.int("WAYMARK_OBSERVATION_LENGTH", default=20_000)
 

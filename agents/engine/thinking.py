@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 import structlog
+from django.conf import settings
 
 from agents.connections import Choice
 from agents.engine.journal import Settled
 from agents.engine.retries import Later, Never, Now, RetryPolicy
-from agents.engine.written_calls import with_written_calls
+from agents.engine.written_calls import with_fewer_calls, with_written_calls
 from agents.models import CallStatus
 from agents.providers import pool
 from agents.providers.base import (
@@ -93,7 +94,8 @@ class Thinker:
                 self.cancel.sleep(pause)
             else:
                 self._succeeded()
-                return with_written_calls(reply, messages, {tool.name for tool in self.tools})
+                written = with_written_calls(reply, messages, {tool.name for tool in self.tools})
+                return with_fewer_calls(written, settings.WAYMARK_MAX_CALLS)
 
     def begin_anew(self) -> None:
         """The call that failed is repeated with another history, not with a longer one."""

@@ -19,6 +19,7 @@ WITH t AS (
   UPDATE memory_thread SET live_run = coalesce(live_run, %(run)s), pending = pending + 1, active_at = clock_timestamp()
   WHERE id = %(thread)s AND NOT EXISTS (
     SELECT FROM memory_threadmessage WHERE thread_id = %(thread)s AND client_message_id = %(client)s::uuid)
+  AND (%(most_waiting)s = 0 OR pending < %(most_waiting)s)
   AND (live_run IS NOT NULL OR %(most)s = 0
     OR (SELECT count(*) FROM {QUEUED_OF_USER.format(user="memory_thread.user_id")}) < %(most)s)
   RETURNING live_run),
@@ -50,13 +51,15 @@ def accept(
     trigger: str = Trigger.MESSAGE,
     metadata: Mapping[str, object] = NOTHING,
     most: int = 0,
+    most_waiting: int = 0,
     on: Connection[Any] | None = None,
 ) -> AcceptedRow | None:
     """D0: the message, and a queued run when none is live; one that waits for approvals goes on. None: this client id
-    was accepted before, or the thread is gone, or the user has `most` runs in the queue and this would be one more.
+    was accepted before, or the thread is gone, or the user has `most` runs in the queue and this would be one more, or
+    `most_waiting` messages wait for this agent already.
 
     Args:
-        most: how many of the user's runs may be queued; 0 sets no limit.
+        most, most_waiting: 0 sets no limit.
         on: the connection of an open transaction that the message belongs to; None commits by itself.
 
     Raises:
@@ -75,6 +78,7 @@ def accept(
             "trigger": trigger,
             "metadata": as_json(metadata),
             "most": most,
+            "most_waiting": most_waiting,
         },
         on,
     )

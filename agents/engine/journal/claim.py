@@ -14,9 +14,8 @@ from memory.ids import new_id
 from memory.messages import BLOCKS, Message
 
 # A report cannot close its tag, and so speak as the user. It is written by a model that may have read anything.
-REPORT = (
-    "'<task_report>' || replace(replace(replace(content, '&', '&amp;'), '<', '&lt;'), '>', '&gt;') || '</task_report>'"
-)
+ESCAPED = "replace(replace(replace(content, '&', '&amp;'), '<', '&lt;'), '>', '&gt;')"
+REPORT = f"'<task_report>' || {ESCAPED} || '</task_report>'"
 
 # Messages get a new position when they are taken: they belong after what was shown while they waited.
 TAKEN = f"""
