@@ -10,6 +10,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from config.logs import logging_config
+from memory.alive import check
 
 # Generic classes such as ModelAdmin[Goal] are written for the type checker; this makes them work at run time.
 django_stubs_ext.monkeypatch()
@@ -107,7 +108,13 @@ DATABASES["default"]["OPTIONS"] = {
     "keepalives_interval": 5,
     "keepalives_count": 2,
     "options": "-c statement_timeout=30000 -c lock_timeout=10000 -c idle_in_transaction_session_timeout=60000",
-    "pool": {"min_size": 0, "max_size": env.int("WAYMARK_DB_POOL", default=20), "timeout": 20, "max_idle": 120},
+    "pool": {
+        "min_size": 0,
+        "max_size": env.int("WAYMARK_DB_POOL", default=20),
+        "timeout": 20,
+        "max_idle": 120,
+        "check": check,
+    },
 }
 DATABASES["default"]["DISABLE_SERVER_SIDE_CURSORS"] = False
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"

@@ -1,5 +1,6 @@
 """Calls before their approval and after it: the run lets go while they wait, and starts exactly what was approved."""
 
+from functools import partial
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -8,7 +9,7 @@ from django.db import transaction
 from agents.engine import journal
 from agents.engine.calls import Call, Gate
 from agents.engine.crashpoints import crashpoint
-from agents.engine.journal import Pulse
+from agents.engine.journal import Lease, Pulse, Stand
 from agents.live.announce import call_changed
 from memory.pool import orm, orm_connection
 from tools.models import ApprovalState
@@ -52,8 +53,8 @@ def wait(steps: "Steps") -> None:
     """
     steps.record([call for call in steps.calls if call.result and not call.recorded], None)
     crashpoint("D4.before")
-    with orm(), transaction.atomic():
-        stand = journal.wait_for_approval(steps.held.lease, orm_connection())
+    lease = steps.held.lease
+    stand = journal.surely(partial(_let_go, lease), partial(journal.waits_for_approval, lease))
     crashpoint("D4.after")
     if stand.waits:
         raise Waiting(stand.in_line)
@@ -63,6 +64,11 @@ def wait(steps: "Steps") -> None:
         _look_up(call)
         if call.waits and stand.pending:
             call.propose()
+
+
+def _let_go(lease: Lease) -> Stand:
+    with orm(), transaction.atomic():
+        return journal.wait_for_approval(lease, orm_connection())
 
 
 def _look_up(call: Call) -> None:

@@ -14,7 +14,7 @@ from agents.engine.cells import text_cell, thinking_cells, wait_cell
 from agents.engine.deeds import account
 from agents.engine.journal import Cell, Final, Lease, NextCall, Settled
 from agents.engine.limits import LimitReached
-from agents.engine.reports import NO_REPORT, report
+from agents.engine.reports import NO_REPORT, report, tell_again
 from agents.engine.retries import Later, long_pause
 from agents.engine.thinking import NOTHING_CALLED, CallFailed
 from agents.live.announce import announce_action, cell_posted, status_changed
@@ -184,11 +184,20 @@ class Settler:
     def _commit_with_report(self, ending: Ending, agentable: Agentable, parent: Thread) -> Final:
         """The report is part of the end: a crash loses both or neither."""
         words = ending.report.strip() or NO_REPORT
-        with orm(), transaction.atomic():
-            final = self._commit(ending, inside=True)
-            if agentable.settled(ending.status, words, ending.again_after):
-                report(agentable, parent, words)
-        return final
+
+        def attempt() -> Final:
+            with orm(), transaction.atomic():
+                final = self._commit(ending, inside=True)
+                if agentable.settled(ending.status, words, ending.again_after):
+                    report(agentable, parent, words)
+            return final
+
+        def landed() -> Final | None:
+            if final := journal.final_landed(self.lease, ending.status):
+                tell_again(agentable, parent)
+            return final
+
+        return journal.surely(attempt, landed)
 
     def _announce(self, ending: Ending, final: Final) -> None:
         thread, run_id = self.thread, self.lease.run_id

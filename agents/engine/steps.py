@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 
 from django.db import transaction
 
@@ -21,7 +21,7 @@ from agents.providers.base import Reply
 from memory.ids import new_id
 from memory.messages import Message, ToolUse
 from memory.models import ThreadMessage
-from memory.pool import DATABASE_AWAY, orm, orm_connection
+from memory.pool import orm, orm_connection
 from tools import approvals
 from tools.attempts import Attempt, Result
 from tools.base import UNCERTAIN, Effect, Risk
@@ -144,14 +144,12 @@ class Steps:
         call = next(each for each in self.calls if each.attempt is attempt)
         lease = self.held.lease
         before = lease.step, lease.call_id
-        try:
-            pulse = self._in_one_transaction(call, effect)
-        except DATABASE_AWAY:
-            if journal.outcome_landed(lease, attempt.action_id):
-                pulse = Pulse(cancelling=False, pending=True)
-            else:
-                lease.step, lease.call_id = before
-                pulse = self._in_one_transaction(call, effect)
+
+        def act() -> Pulse:
+            lease.step, lease.call_id = before
+            return self._in_one_transaction(call, effect)
+
+        pulse = journal.surely(act, partial(journal.outcome_landed, lease, attempt.action_id))
         call.recorded = True
         self.has_next_call = lease.step > before[0]
         self.announce(self._changed(call), *self._posted(said_cells([call.result] if call.result else [])))

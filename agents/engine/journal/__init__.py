@@ -9,9 +9,9 @@ is read anew. So what depends on what the lock's holder did is in the locked row
 """
 
 from agents.engine.journal.accept import accept, wake
-from agents.engine.journal.approvals import decision, start, wait_for_approval
+from agents.engine.journal.approvals import decision, start, wait_for_approval, waits_for_approval
 from agents.engine.journal.claim import claim, take_messages
-from agents.engine.journal.end import final, hand_over, retry_later, retry_now, stop
+from agents.engine.journal.end import final, final_landed, hand_over, retry_later, retry_now, stop
 from agents.engine.journal.keep import lost_runs, renew
 from agents.engine.journal.repair import abandon, release, stale_runs, stuck_runs
 from agents.engine.journal.rows import (
@@ -29,6 +29,7 @@ from agents.engine.journal.rows import (
     Stand,
 )
 from agents.engine.journal.steps import call_again, outcome, outcome_landed, quarantine, reply
+from agents.engine.journal.surely import surely
 
 __all__ = [
     "AcceptedRow",
@@ -49,6 +50,7 @@ __all__ = [
     "claim",
     "decision",
     "final",
+    "final_landed",
     "hand_over",
     "lost_runs",
     "outcome",
@@ -63,7 +65,9 @@ __all__ = [
     "start",
     "stop",
     "stuck_runs",
+    "surely",
     "take_messages",
     "wait_for_approval",
+    "waits_for_approval",
     "wake",
 ]

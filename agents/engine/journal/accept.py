@@ -9,6 +9,7 @@ from psycopg import Connection
 from agents.engine.crashpoints import crashpoint
 from agents.engine.journal.fragments import QUEUED_OF_USER, as_json, execute
 from agents.engine.journal.rows import NOTHING, AcceptedRow
+from agents.engine.journal.surely import LOCK_THREAD, looked_up, surely
 from memory import pool
 from memory.models import Source, Trigger
 
@@ -40,6 +41,14 @@ SELECT t.live_run, t.live_run = %(run)s, coalesce((SELECT woken FROM w), false),
 """
 
 
+ACCEPTED = """
+SELECT m.run_id, r.id = %(run)s, r.id <> %(run)s AND r.status = 'queued', m.created_at
+FROM memory_threadmessage m JOIN memory_agentrun r ON r.id = m.run_id WHERE m.id = %(message)s
+"""
+# Somebody waits for the answer, so it is tried once more only: on a new connection, as after a restart of PostgreSQL.
+ONCE_MORE = (0.1,)
+
+
 def accept(
     thread_id: UUID,
     message_id: UUID,
@@ -65,23 +74,25 @@ def accept(
     Raises:
         psycopg.errors.UniqueViolation: the same client id was accepted in this very moment.
     """
+    parameters = {
+        "thread": thread_id,
+        "message": message_id,
+        "run": run_id,
+        "content": content,
+        "client": client_message_id,
+        "source": source,
+        "trigger": trigger,
+        "metadata": as_json(metadata),
+        "most": most,
+        "most_waiting": most_waiting,
+    }
     crashpoint("D0.before")
-    rows = execute(
-        ACCEPT,
-        {
-            "thread": thread_id,
-            "message": message_id,
-            "run": run_id,
-            "content": content,
-            "client": client_message_id,
-            "source": source,
-            "trigger": trigger,
-            "metadata": as_json(metadata),
-            "most": most,
-            "most_waiting": most_waiting,
-        },
-        on,
-    )
+    if on is None:
+        rows = surely(
+            lambda: execute(ACCEPT, parameters, None), lambda: looked_up(LOCK_THREAD, ACCEPTED, parameters), ONCE_MORE
+        )
+    else:
+        rows = execute(ACCEPT, parameters, on)
     crashpoint("D0.after")
     return AcceptedRow(*rows[0]) if rows else None
 

@@ -6,10 +6,11 @@ from uuid import UUID
 from psycopg import Connection
 
 from agents.engine.crashpoints import crashpoint
-from agents.engine.journal.fragments import FENCE, NEXT_IN_LINE, PULSE, execute, fence_of, fenced
+from agents.engine.journal.fenced import fenced
+from agents.engine.journal.fragments import FENCE, NEXT_IN_LINE, PULSE, execute, fence_of
 from agents.engine.journal.rows import Lease, LeaseLost, Pulse, Stand
+from agents.engine.journal.surely import LET_GO, LOCK_THREAD, looked_up
 
-LOCK_THREAD = "SELECT 1 FROM memory_thread WHERE id = %(thread)s FOR NO KEY UPDATE"
 LOCK_RUN = f"SELECT 1 FROM memory_agentrun run WHERE {FENCE} FOR NO KEY UPDATE"
 
 # Messages and decisions take the same locks first, so that this statement sees what they have committed.
@@ -38,6 +39,19 @@ def wait_for_approval(lease: Lease, on: Connection[Any]) -> Stand:
     if not execute(LOCK_RUN, parameters, on):
         raise LeaseLost
     return Stand(*execute(WAIT, parameters, on)[0])
+
+
+WAITS = f"""
+SELECT true, false, false, {NEXT_IN_LINE} FROM memory_agentrun run WHERE {LET_GO} AND run.finished_at IS NULL
+"""
+
+
+def waits_for_approval(lease: Lease) -> Stand | None:
+    """Whether the transaction of `wait_for_approval` was committed and let go of the run, after its connection was
+    lost. None: it did not."""
+    parameters = {"run": lease.run_id, "thread": lease.thread_id, "user": lease.user_id, "fence": lease.fence}
+    rows = looked_up(LOCK_THREAD, WAITS, parameters)
+    return Stand(*rows[0]) if rows else None
 
 
 DECISION = "SELECT state, reason FROM tools_approval WHERE action_id = %(action)s"

@@ -5,10 +5,10 @@ from uuid import UUID
 from django.conf import settings
 
 from agents.engine.crashpoints import crashpoint
-from agents.engine.journal.fragments import execute, fence_of
+from agents.engine.journal.fragments import FENCE, execute, fence_of
 from agents.engine.journal.rows import Lease, LeaseLost, NextCall
+from agents.engine.journal.surely import LOCK_THREAD, LOCK_THREAD_OF_RUN, looked_up, surely
 from agents.engine.loop_guard import LoopGuard
-from memory import pool
 from memory.context import Context
 from memory.ids import new_id
 from memory.messages import BLOCKS, Message
@@ -80,6 +80,16 @@ SELECT r.thread_id, l.user_id, r.step, r.fence, r.status = 'cancelling', r.recov
 """
 
 
+CLAIMED = """
+SELECT r.thread_id, t.user_id, r.step, r.fence, r.status = 'cancelling', r.recoveries, r.retries,
+  EXISTS (SELECT FROM agent_actions a WHERE a.run_id = r.id AND a.step = r.step AND a.repeats_id IS NULL),
+  EXISTS (SELECT FROM memory_threadmessage m
+    WHERE m.thread_id = r.thread_id AND m.run_id = r.id AND m.processed AND m.metadata ? 'decision'), r.guard
+FROM memory_agentrun r JOIN memory_thread t ON t.id = r.thread_id
+WHERE r.id = %(run)s AND r.lease_token = %(token)s
+"""
+
+
 def claim(run_id: UUID, call: NextCall, context: Context) -> Lease | None:
     """D1 + D2: take the run, the messages that wait for it (the first preceded by the context and the thread's news),
     and start its next model call. None: somebody else has it, it is over, or its user has as many runs at work as may
@@ -90,22 +100,20 @@ def claim(run_id: UUID, call: NextCall, context: Context) -> Lease | None:
     settled as failed, of unknown cost, and repeated.
     """
     token, call_id = new_id(), new_id()
+    parameters = {
+        "run": run_id,
+        "token": token,
+        "most": settings.WAYMARK_MAX_RUNNING_PER_USER,
+        "lease": settings.WAYMARK_LEASE_SECONDS,
+        "call": call_id,
+        "provider": call.provider,
+        "model": call.model,
+        "context": context.text,
+        "digest": context.notes_digest,
+        "crashed": CRASHED,
+    }
     crashpoint("D1.before")
-    rows = pool.execute(
-        CLAIM,
-        {
-            "run": run_id,
-            "token": token,
-            "most": settings.WAYMARK_MAX_RUNNING_PER_USER,
-            "lease": settings.WAYMARK_LEASE_SECONDS,
-            "call": call_id,
-            "provider": call.provider,
-            "model": call.model,
-            "context": context.text,
-            "digest": context.notes_digest,
-            "crashed": CRASHED,
-        },
-    )
+    rows = surely(lambda: execute(CLAIM, parameters, None), lambda: looked_up(LOCK_THREAD_OF_RUN, CLAIMED, parameters))
     crashpoint("D1.after")
     if not rows:
         return None
@@ -139,19 +147,31 @@ SELECT (SELECT jsonb_agg(blocks ORDER BY seq) FROM h), (SELECT array_agg(id ORDE
 """
 
 
+# Nobody but the run writes to its thread's history, so what stands from its next place on is what was taken.
+TOOK = f"""
+WITH h AS (SELECT seq, blocks FROM memory_historyentry WHERE thread_id = %(thread)s AND seq >= %(first)s),
+m AS (
+  SELECT id, position FROM memory_threadmessage
+  WHERE thread_id = %(thread)s AND run_id = %(run)s AND processed AND (source = 'user' OR metadata ? 'task')
+  ORDER BY position DESC LIMIT (SELECT count(*) FROM h))
+SELECT (SELECT jsonb_agg(blocks ORDER BY seq) FROM h), (SELECT array_agg(id ORDER BY position) FROM m)
+FROM memory_agentrun run WHERE {FENCE} AND EXISTS (SELECT FROM h)
+"""
+
+
 def take_messages(lease: Lease, context: Context | None = None) -> tuple[list[Message], list[UUID]]:
     """Take up the messages that came while the run was busy, in order; returns them and their ids in the thread.
 
     Args:
         context: precedes the first of them; None when the model was told already.
     """
-    parameters = {
+    parameters = fence_of(lease) | {
         "thread": lease.thread_id,
         "first": lease.next_seq,
         "context": context.text if context else "",
         "digest": context.notes_digest if context else None,
     }
-    rows = execute(TAKE, fence_of(lease) | parameters, None)
+    rows = surely(lambda: execute(TAKE, parameters, None), lambda: looked_up(LOCK_THREAD, TOOK, parameters))
     if not rows:
         raise LeaseLost
     blocks, ids = rows[0]

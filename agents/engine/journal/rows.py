@@ -149,6 +149,5 @@ class Final:
 
     next_run: UUID | None
     cost: Decimal | None
-    at: datetime | None
     in_line: UUID | None
     withdrawn: Sequence[UUID]

@@ -7,6 +7,7 @@ from uuid import UUID
 from psycopg import Connection
 
 from agents.engine.crashpoints import crashpoint
+from agents.engine.journal.fenced import fenced, landed
 from agents.engine.journal.fragments import (
     CELLS,
     FENCE,
@@ -16,8 +17,6 @@ from agents.engine.journal.fragments import (
     TOTALS,
     as_json,
     entry,
-    fenced,
-    has_landed,
     settle_parameters,
 )
 from agents.engine.journal.rows import (
@@ -152,9 +151,9 @@ def outcome(
     return pulse
 
 
-def outcome_landed(lease: Lease, action_id: UUID) -> bool:
+def outcome_landed(lease: Lease, action_id: UUID) -> Pulse | None:
     """Whether the transaction that recorded this outcome was committed, after its connection was lost."""
-    return has_landed(lease, OUTCOME_LANDED, {"call": None, "first": action_id})
+    return landed(lease, OUTCOME_LANDED, {"call": None, "first": action_id})
 
 
 CALL_AGAIN = f"""

@@ -13,9 +13,8 @@ import pytest
 from django.db import connections, transaction
 from django.utils import timezone
 
-from agents import services
 from agents.engine import journal
-from agents.engine.journal import Lease, fragments
+from agents.engine.journal import Lease, fenced
 from agents.engine.leases import Held, Leases
 from goals.models import Goal
 from memory import pool
@@ -88,7 +87,7 @@ def test_a_lost_commit_that_lands_while_it_is_looked_up_counts(
         [call, run.pk],
     )
     with ThreadPoolExecutor(1) as elsewhere:
-        landed = elsewhere.submit(fragments.has_landed, lease, CALL_EXISTS, {"call": call})
+        landed = elsewhere.submit(fenced.landed, lease, CALL_EXISTS, {"call": call})
         wait_until(somebody_waits, 20)
         other_session.commit()
         assert landed.result(timeout=20)
@@ -104,9 +103,9 @@ def test_after_a_restart_of_the_database_one_statement_fails_and_not_one_for_eac
         " AND query = 'SELECT pg_sleep(0.5)'"
     )
     failed = 0
-    for number in range(20):
+    for _ in range(20):
         try:
-            services.send_message(goal.thread, f"message {number}")
+            pool.execute("SELECT 1", {})
         except psycopg.OperationalError:
             failed += 1
     assert failed == 1

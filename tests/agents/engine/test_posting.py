@@ -23,14 +23,15 @@ from tests.world import World
 from tools.models import AgentAction, ApprovalState
 
 type Say = Callable[[str], AgentRun]
+type Events = list[tuple[UUID, Event]]
 
 EMAIL = ("send_email", {"text": "hello"})
 
 
 @pytest.fixture
-def events(monkeypatch: pytest.MonkeyPatch) -> list[tuple[UUID, Event]]:
+def events(monkeypatch: pytest.MonkeyPatch) -> Events:
     """What was published, with its thread."""
-    seen: list[tuple[UUID, Event]] = []
+    seen: Events = []
     put = stream.Publisher.put
 
     def noted(self: stream.Publisher, *items: Item) -> None:
@@ -81,7 +82,7 @@ def test_of_a_flood_of_calls_the_first_are_made_and_the_model_is_told(
 
 
 def test_a_report_to_an_idle_parent_is_a_message_like_any_other(
-    goal: Goal, llm: LLMServer, rung: list[UUID], events: list[tuple[UUID, Event]]
+    goal: Goal, llm: LLMServer, rung: list[UUID], events: Events
 ) -> None:
     sends_off(goal, llm, rung, task("shoes"))
     llm.script([Reply(text="Red ones.")], "Look up shoes")
@@ -109,7 +110,7 @@ def test_a_report_cannot_leave_its_tag_and_is_shown_as_it_was_written(
 
 
 def test_the_instructions_of_a_task_are_seen_in_its_own_thread(
-    goal: Goal, llm: LLMServer, rung: list[UUID], events: list[tuple[UUID, Event]]
+    goal: Goal, llm: LLMServer, rung: list[UUID], events: Events
 ) -> None:
     sends_off(goal, llm, rung, task("shoes"))
     own = [event for thread, event in events if thread != goal.thread.pk]
@@ -119,7 +120,7 @@ def test_the_instructions_of_a_task_are_seen_in_its_own_thread(
 
 @pytest.mark.parametrize("how", ["decision", "message"])
 def test_a_run_that_goes_on_keeps_its_steps_on_the_page(
-    goal: Goal, say: Say, llm: LLMServer, world: World, events: list[tuple[UUID, Event]], how: str
+    goal: Goal, say: Say, llm: LLMServer, world: World, events: Events, how: str
 ) -> None:
     llm.script([Reply(calls=[("create_note", {"title": "Shoes", "body": ""})]), Reply(calls=[EMAIL])])
     run = say("Write to them")
