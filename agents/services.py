@@ -86,7 +86,7 @@ def is_last_word(message: ThreadMessage) -> bool:
 def retry_now(run: AgentRun) -> None:
     """End a run's wait for its model (mission B5). One that does not wait, or not any more, is left alone."""
     if journal.retry_now(run.pk):
-        bell.call(run.thread, run.pk, run.step)
+        bell.announce_and_ring(run.thread, run.pk, run.step)
 
 
 def wake(thread: Thread, trigger: Trigger, context_type: str = "") -> UUID:
@@ -97,7 +97,7 @@ def wake(thread: Thread, trigger: Trigger, context_type: str = "") -> UUID:
     """
     run_id, fresh = journal.wake(thread.pk, new_id(), trigger, context_type)
     if fresh:
-        bell.call(thread, run_id)
+        bell.announce_and_ring(thread, run_id)
     return run_id
 
 

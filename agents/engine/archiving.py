@@ -20,7 +20,7 @@ from agents.engine.summaries import Summary, SummaryFailed, summarise
 from agents.live.announce import announce_run
 from agents.providers.base import Usage
 from memory import archive, pool
-from memory.archive import Finish, Holder, Reservation
+from memory.archive import Holder, Outcome, Reservation
 from memory.compaction import estimate
 from memory.models import AgentRun, ArchiveReason, Thread
 from memory.pool import orm
@@ -88,7 +88,7 @@ def measure(thread_id: UUID) -> None:
         archive_session(thread_id, ArchiveReason.LONG)
 
 
-def archive_session(thread_id: UUID, reason: ArchiveReason, *, at_once: bool = False) -> Finish | None:
+def archive_session(thread_id: UUID, reason: ArchiveReason, *, at_once: bool = False) -> Outcome | None:
     """Archive the live session of a thread, the older part of it when it is too long. None: not now, or the summary
     has failed, which is on record."""
     with orm():
@@ -100,7 +100,7 @@ def archive_session(thread_id: UUID, reason: ArchiveReason, *, at_once: bool = F
     if reserved is None:
         return None
     done = complete(reserved, choice)
-    if done is Finish.DONE:
+    if done is Outcome.DONE:
         _announce(thread)
     return done
 
@@ -109,10 +109,10 @@ def shorten_session(holder: Holder, thread_id: UUID, choice: Choice, stop: Cance
     """Archive the older part of the session that a run is working on, under its lease; `share` of it stays."""
     with orm():
         reserved = _reserved(thread_id, ArchiveReason.LONG, share, holder)
-    return reserved is not None and complete(reserved, choice, stop) is Finish.DONE
+    return reserved is not None and complete(reserved, choice, stop) is Outcome.DONE
 
 
-def complete(reserved: Reservation, choice: Choice | None, stop: CancelToken | None = None) -> Finish | None:
+def complete(reserved: Reservation, choice: Choice | None, stop: CancelToken | None = None) -> Outcome | None:
     """Sum up what is reserved, unless that is done already, and finish."""
     try:
         made = Summary(reserved.summary, reserved.model) if reserved.summary else summarise(reserved, choice, stop)
@@ -124,7 +124,7 @@ def complete(reserved: Reservation, choice: Choice | None, stop: CancelToken | N
     crashpoint("D10.before")
     with orm(), transaction.atomic():
         done = archive.finish(reserved, made.text, made.model)
-        if done is Finish.DONE:
+        if done is Outcome.DONE:
             withdraw(_cut_off(reserved), "The session that it belongs to was archived.")
     crashpoint("D10.after")
     log.info("session archived", thread=str(reserved.thread_id), outcome=done, entries=len(reserved.entries))
@@ -135,12 +135,14 @@ def _reserved(
     thread_id: UUID, reason: ArchiveReason, share: float, holder: Holder | None = None, *, at_once: bool = False
 ) -> Reservation | None:
     crashpoint("D9.before")
-    reserved = archive.reserve(thread_id, reason, seconds=seconds(), share=share, holder=holder, at_once=at_once)
+    reserved = archive.reserve(
+        thread_id, reason, seconds=reservation_seconds(), share=share, holder=holder, at_once=at_once
+    )
     crashpoint("D9.after")
     return reserved
 
 
-def seconds() -> float:
+def reservation_seconds() -> float:
     """How long a reservation is nobody else's."""
     allowed: float = settings.WAYMARK_SUMMARY_SECONDS
     return allowed * PATIENCE

@@ -19,13 +19,13 @@ JOBS = "agents.engine.jobs"
 RUN = f"{JOBS}.run"
 
 
-def call(thread: Thread, run_id: UUID, step: int = 0) -> None:
+def announce_and_ring(thread: Thread, run_id: UUID, step: int = 0) -> None:
     """A run was queued: whoever looks on sees it, and a worker is rung for. After its commit."""
     announce_status(thread, run_id, RunStatus.QUEUED, step)
     ring(run_id)
 
 
-def call_next(in_line: UUID | None) -> None:
+def ring_next(in_line: UUID | None) -> None:
     """A run has let go of its slot, which may be what the oldest queued run of its user waits for; harmless when it is
     not."""
     if in_line is not None and settings.WAYMARK_MAX_RUNNING_PER_USER:

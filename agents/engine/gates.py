@@ -8,7 +8,7 @@ from django.db import transaction
 from agents.engine import journal
 from agents.engine.calls import Call, Gate
 from agents.engine.crashpoints import crashpoint
-from agents.engine.journal import Lease, Pulse, Stand
+from agents.engine.journal import Lease, Pulse, WaitAnswer
 from agents.engine.record import Record
 from memory.pool import orm, orm_connection
 from tools.models import ApprovalState
@@ -50,19 +50,19 @@ def wait(record: Record) -> None:
     record.outcomes([call for call in record.calls if call.result and not call.recorded])
     crashpoint("D4.before")
     lease = record.lease
-    stand = journal.surely(partial(_let_go, lease), partial(journal.waits_for_approval, lease))
+    answer = journal.surely(partial(_let_go, lease), partial(journal.waits_for_approval, lease))
     crashpoint("D4.after")
-    if stand.waits:
-        raise Parked(stand.in_line)
-    record.heed(Pulse(stand.cancelling, stand.pending))
+    if answer.waits:
+        raise Parked(answer.in_line)
+    record.heed(Pulse(answer.cancelling, answer.pending))
     record.held.check()
     for call in record.calls:
         _look_up(call)
-        if call.waits and stand.pending:
+        if call.waits and answer.pending:
             call.propose()
 
 
-def _let_go(lease: Lease) -> Stand:
+def _let_go(lease: Lease) -> WaitAnswer:
     with orm(), transaction.atomic():
         return journal.wait_for_approval(lease, orm_connection())
 

@@ -104,7 +104,7 @@ class Orchestrator:
                 log.info("run handed over", step=lease.step)
             except Parked as parked:
                 announce_status(summons.thread, lease.run_id, RunStatus.WAITING_APPROVAL, lease.step)
-                bell.call_next(parked.in_line)
+                bell.ring_next(parked.in_line)
                 log.info("run waits for approval", step=lease.step)
             else:
                 log.info("run ended", status=ending.status, reason=ending.reason, step=lease.step)

@@ -154,15 +154,15 @@ class Settler:
 
     def _end(self, ending: Ending, final: Final) -> None:
         self._announce(ending, final)
-        bell.call_next(final.in_line)
+        bell.ring_next(final.in_line)
         if final.next_run is not None:
-            bell.call(self.thread, final.next_run)
+            bell.announce_and_ring(self.thread, final.next_run)
 
     def _wait(self, ending: Ending) -> None:
         (cell,), thread, run_id = ending.cells, self.thread, self.lease.run_id
         assert ending.again_after is not None
         waiting = journal.retry_later(self.lease, ending.settled, ending.again_after, cell)
-        bell.call_next(waiting.in_line)
+        bell.ring_next(waiting.in_line)
         if waiting.metadata is None:
             bell.ring(run_id)
             return

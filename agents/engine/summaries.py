@@ -101,7 +101,7 @@ def _recorded(reservation: Reservation, choice: Choice, words: str, cancel: Canc
     row = _started(reservation, choice)
     since = time.monotonic()
     try:
-        reply = thinking.call(choice, text("summary"), words, cancel)
+        reply = thinking.ask(choice, text("summary"), words, cancel)
     except ProviderError as error:
         _finished(row, CallStatus.FAILED, error.usage, since, error.message)
         raise

@@ -1,4 +1,4 @@
-"""The one service that talks to models: `agent_call` for a step of an agent, `call` for a single answer."""
+"""The one service that talks to models: `agent_call` for a step of an agent, `ask` for a single answer."""
 
 import random
 import time
@@ -135,7 +135,7 @@ class Thinker:
         return Settled(status, usage, spent, round((time.monotonic() - started) * 1000), error)
 
 
-def call(choice: Choice, system: str, text: str, cancel: CancelToken | None = None) -> Reply:
+def ask(choice: Choice, system: str, text: str, cancel: CancelToken | None = None) -> Reply:
     """One answer to one text, without tools: summaries, titles.
 
     Raises:

@@ -13,7 +13,7 @@ from agents.engine.journal.approvals import decision, start, wait_for_approval, 
 from agents.engine.journal.claim import claim, take_messages
 from agents.engine.journal.end import final, final_landed, hand_over, retry_later, retry_now, stop
 from agents.engine.journal.keep import lost_runs, renew
-from agents.engine.journal.repair import abandon, release, stale_runs, stuck_runs
+from agents.engine.journal.repair import abandon, release, stale_runs_of, stale_runs_of_others, stuck_runs
 from agents.engine.journal.rows import (
     AcceptedRow,
     ActionOutcome,
@@ -26,7 +26,7 @@ from agents.engine.journal.rows import (
     NextCall,
     Pulse,
     Settled,
-    Stand,
+    WaitAnswer,
 )
 from agents.engine.journal.steps import call_again, outcome, outcome_landed, quarantine, reply
 from agents.engine.journal.surely import surely
@@ -43,7 +43,7 @@ __all__ = [
     "NextCall",
     "Pulse",
     "Settled",
-    "Stand",
+    "WaitAnswer",
     "abandon",
     "accept",
     "call_again",
@@ -61,7 +61,8 @@ __all__ = [
     "reply",
     "retry_later",
     "retry_now",
-    "stale_runs",
+    "stale_runs_of",
+    "stale_runs_of_others",
     "start",
     "stop",
     "stuck_runs",

@@ -138,7 +138,7 @@ SELECT (SELECT created_at FROM m), (SELECT metadata FROM m), {NEXT_IN_LINE} FROM
 """
 
 
-class Waiting(NamedTuple):
+class Postponed(NamedTuple):
     """The message of a run that waits, as it was stored. Both are None when the run was stopped meanwhile: it is then
     let go of, to be settled by whoever claims it. `in_line` as in `Final`."""
 
@@ -154,7 +154,7 @@ WHERE {LET_GO} AND run.finished_at IS NULL
 """
 
 
-def retry_later(lease: Lease, settled: Settled, seconds: float, cell: Cell) -> Waiting:
+def retry_later(lease: Lease, settled: Settled, seconds: float, cell: Cell) -> Postponed:
     """Let go of a run whose model failed, until `seconds` from now. The run stays its thread's live one, so that
     messages which come meanwhile join it. `cell` says so in the thread; its `next_at` is PostgreSQL's."""
     parameters = _let_go(lease) | {"seconds": seconds, "cells": as_json([cell]), "cell": cell.id}
@@ -164,7 +164,7 @@ def retry_later(lease: Lease, settled: Settled, seconds: float, cell: Cell) -> W
     crashpoint("wait.after")
     if not rows:
         raise LeaseLost
-    return Waiting(*rows[0])
+    return Postponed(*rows[0])
 
 
 RETRY_NOW = """

@@ -122,7 +122,7 @@ class ActionOutcome:
     undo: dict[str, Any] | None
 
 
-class Stand(NamedTuple):
+class WaitAnswer(NamedTuple):
     """Why a run that wanted to wait for approvals does or does not: `waits`, or what came meanwhile. `in_line` as in
     `Final`."""
 
