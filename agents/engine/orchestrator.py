@@ -92,22 +92,22 @@ class Orchestrator:
 
     def drive(self) -> None:
         """Run the loop and settle, whatever happens."""
-        lease, summons = self.held.lease, self.summons
-        log.info("run started", trigger=summons.trigger, model=summons.choice.model, step=lease.step)
-        announce_status(summons.thread, lease.run_id, RunStatus.RUNNING, lease.step)
+        lease, progress, summons = self.held.lease, self.held.progress, self.summons
+        log.info("run started", trigger=summons.trigger, model=summons.choice.model, step=progress.step)
+        announce_status(summons.thread, lease.run_id, RunStatus.RUNNING, progress.step)
         with self._left_to_others():
             try:
                 ending = self._settled(self._ending())
             except HandedOver:
                 journal.hand_over(lease)
                 bell.ring(lease.run_id)
-                log.info("run handed over", step=lease.step)
+                log.info("run handed over", step=progress.step)
             except Parked as parked:
-                announce_status(summons.thread, lease.run_id, RunStatus.WAITING_APPROVAL, lease.step)
+                announce_status(summons.thread, lease.run_id, RunStatus.WAITING_APPROVAL, progress.step)
                 bell.ring_next(parked.in_line)
-                log.info("run waits for approval", step=lease.step)
+                log.info("run waits for approval", step=progress.step)
             else:
-                log.info("run ended", status=ending.status, reason=ending.reason, step=lease.step)
+                log.info("run ended", status=ending.status, reason=ending.reason, step=progress.step)
                 if ending.status == RunStatus.SUCCEEDED:
                     archiving.watch(summons.thread, ending.settled.usage, has_sessions=summons.agentable.has_sessions)
 
@@ -118,7 +118,7 @@ class Orchestrator:
         try:
             yield
         except journal.LeaseLost:
-            log.warning("lease lost", step=self.held.lease.step)
+            log.warning("lease lost", step=self.held.progress.step)
         except DATABASE_AWAY as error:
             log.warning("database away, run left for its next worker", error=str(error))
 
@@ -140,13 +140,13 @@ class Orchestrator:
 
     def _ending(self) -> Ending:
         """Open what the run needs and drive it; what nobody has foreseen is an ending as well."""
-        lease, thread, endpoint = self.held.lease, self.summons.thread, self.summons.choice.endpoint
-        if lease.recoveries > MAX_RECOVERIES:
+        progress, thread, endpoint = self.held.progress, self.summons.thread, self.summons.choice.endpoint
+        if progress.recoveries > MAX_RECOVERIES:
             return Ending.crashed()
         try:
             with (
                 provider_pool.lease(endpoint) as provider,
-                transcript.opened(thread.pk, thread.from_seq, recorded, open_reply=lease.open_step) as history,
+                transcript.opened(thread.pk, thread.from_seq, recorded, open_reply=progress.open_step) as history,
             ):
                 steps = Steps(self.summons, self.held, self._thinker(provider, history))
                 return self._run(steps, history)
@@ -158,10 +158,10 @@ class Orchestrator:
 
     def _run(self, steps: Steps, history: Transcript) -> Ending:
         """Recover, then go on step by step; every foreseen way in which a run may end becomes data."""
-        lease, thinker = self.held.lease, steps.thinker
-        lease.next_seq = history.next_seq
+        progress, thinker = self.held.progress, steps.thinker
+        progress.next_seq = history.next_seq
         try:
-            unanswered = recover(steps, history) if lease.resumed or lease.decided else ()
+            unanswered = recover(steps, history) if progress.resumed or progress.decided else ()
             for event in self._loop(steps, history.messages, unanswered).run():
                 self._handle(event, steps)
         except Cancelled:
@@ -170,7 +170,7 @@ class Orchestrator:
             return Ending.limited(limit, thinker.settled)
         except CallFailed as failed:
             reschedules = self.summons.agentable.reschedules
-            return Ending.failed_call(lease.run_id, failed, thinker.settled, reschedules=reschedules)
+            return Ending.failed_call(self.held.lease.run_id, failed, thinker.settled, reschedules=reschedules)
         return Ending.done(steps.last_reply, thinker.settled)
 
     def _handle(self, event: LoopEvent, steps: Steps) -> None:
@@ -186,13 +186,13 @@ class Orchestrator:
                     raise HandedOver
 
     def _loop(self, steps: Steps, messages: list[Message], unanswered: Sequence[ToolUse]) -> CoreLoop:
-        limits, lease = self.summons.agentable.limits(), self.held.lease
+        limits, progress = self.summons.agentable.limits(), self.held.progress
         return CoreLoop(
             messages=messages,
             think=Shortening(self.summons, self.held, steps.thinker).agent_call,
             act=steps.act,
             inbox=partial(inbox, steps),
-            limiter=Limiter(**dataclasses.asdict(limits), guard=lease.guard, step=lease.step),
+            limiter=Limiter(**dataclasses.asdict(limits), guard=progress.guard, step=progress.step),
             ends_after_message=self.summons.converses,
             unanswered=unanswered,
         )
@@ -208,7 +208,7 @@ class Orchestrator:
             on_remedy=self._quarantine,
             provider=provider,
             policy=retry_policy(),
-            waited=self.held.lease.retries,
+            waited=self.held.progress.retries,
             memo=history.memo,
             grammar=history.grammar,
         )
@@ -216,9 +216,9 @@ class Orchestrator:
     def _try_again(self, failed: Settled, pause: float) -> None:
         """A model call will be repeated: the text so far is void, for the record and for those who look on, who see
         that the pause is the provider's."""
-        lease, thread = self.held.lease, self.summons.thread
+        lease, thread, step = self.held.lease, self.summons.thread, self.held.progress.step
         journal.call_again(lease, failed, self.summons.next_call)
-        publish(thread.pk, thread.user_id, status_changed(lease.run_id, RunStatus.RUNNING, lease.step, pause=pause))
+        publish(thread.pk, thread.user_id, status_changed(lease.run_id, RunStatus.RUNNING, step, pause=pause))
 
     def _quarantine(self, remedy: Remedy) -> None:
         """The model's server took the history only when it was made plainer: it stays so from now on."""

@@ -11,7 +11,7 @@ from agents.engine import journal
 from agents.engine.assemble import Summons
 from agents.engine.calls import Call
 from agents.engine.cells import said_cells, tool_cell
-from agents.engine.journal import Cell, Lease, NextCall, Pulse
+from agents.engine.journal import Cell, Lease, NextCall, Progress, Pulse
 from agents.engine.leases import Held
 from agents.live.announce import announce_taken, call_changed, cell_posted
 from agents.live.events import Event, MessagePosted
@@ -45,6 +45,10 @@ class Record:
         return self.held.lease
 
     @property
+    def progress(self) -> Progress:
+        return self.held.progress
+
+    @property
     def unrecorded(self) -> list[Call]:
         return [call for call in self.calls if not call.recorded]
 
@@ -68,16 +72,16 @@ class Record:
         """Effect, audit row and result in one transaction (invariant I7). After the last call of a reply the next
         model call starts in the same commit, unless the run ends there."""
         call = next(each for each in self.calls if each.attempt is attempt)
-        lease = self.lease
-        before = lease.step, lease.call_id
+        progress = self.progress
+        before = progress.step, progress.call_id
 
         def act() -> Pulse:
-            lease.step, lease.call_id = before
+            progress.step, progress.call_id = before
             return self._in_one_transaction(call, effect)
 
-        pulse = journal.surely(act, partial(journal.outcome_landed, lease, attempt.action_id))
+        pulse = journal.surely(act, partial(journal.outcome_landed, self.lease, attempt.action_id))
         call.recorded = True
-        self.has_next_call = lease.step > before[0]
+        self.has_next_call = progress.step > before[0]
         assert call.result is not None
         self.announce(self._changed(call), *self._posted(said_cells([call.result])))
         self.heed(pulse)
@@ -100,15 +104,15 @@ class Record:
         if call.detached:
             return result
         failed = result.status is ActionStatus.ERROR
-        warning = self.lease.guard.note(call.attempt.position, result.observation, failed=failed)
+        warning = self.progress.guard.note(call.attempt.position, result.observation, failed=failed)
         return dataclasses.replace(result, observation=f"{result.observation}\n{warning}") if warning else result
 
     def take_messages(self) -> list[Message]:
         """The messages that wait, as history. What stands in the context the model was told when the run was claimed,
         unless its step was open then and took none."""
         self.pending = False
-        taken, ids = journal.take_messages(self.lease, self.summons.context if self.lease.open_step else None)
-        self.lease.open_step = False
+        taken, ids = journal.take_messages(self.lease, self.summons.context if self.progress.open_step else None)
+        self.progress.open_step = False
         with orm():
             announce_taken(self.summons.thread, ids)
         return taken

@@ -92,12 +92,12 @@ def recover(steps: Steps, history: Transcript) -> tuple[ToolUse, ...]:
     Raises:
         Cancelled: the run was stopped.
     """
-    lease = steps.held.lease
+    lease, progress = steps.held.lease, steps.held.progress
     steps.unknown = {digest(tool, arguments) for tool, arguments in pool.execute(UNKNOWN, {"run": lease.run_id})}
-    if not lease.open_step:
+    if not progress.open_step:
         history.messages.extend(carry_out_decided(steps))
         return ()
-    where = {"run": lease.run_id, "step": lease.step, "thread": lease.thread_id}
+    where = {"run": lease.run_id, "step": progress.step, "thread": lease.thread_id}
     reply = history.messages[-1]
     calls = dict(enumerate(reply.calls))
     steps.record.calls = [
@@ -118,13 +118,13 @@ def inbox(steps: Steps) -> list[Message]:
 
 def carry_out_decided(steps: Steps) -> list[Message]:
     """Carry out what was approved about calls of earlier steps; returns what the model is told of it."""
-    lease = steps.held.lease
-    rows = RecordedCall.read(DECIDED, {"run": lease.run_id, "step": lease.step, "thread": lease.thread_id})
+    lease, progress = steps.held.lease, steps.held.progress
+    rows = RecordedCall.read(DECIDED, {"run": lease.run_id, "step": progress.step, "thread": lease.thread_id})
     calls = []
-    for place, row in enumerate(rows, start=lease.next_seq):
+    for place, row in enumerate(rows, start=progress.next_seq):
         call = ToolUse(id=row.call_id, name=row.tool, arguments=row.arguments)
         calls.append(_taken_up(steps, row, call, place, detached=True))
-    lease.next_seq += len(calls)
+    progress.next_seq += len(calls)
     steps.record.show([call for call, row in zip(calls, rows, strict=True) if row.cell is None])
     return steps.carry_out(calls) if calls else []
 

@@ -167,7 +167,7 @@ class Settler:
             bell.ring(run_id)
             return
         posted = cell_posted(run_id, replace(cell, metadata=waiting.metadata))
-        publish(thread.pk, thread.user_id, posted, status_changed(run_id, ending.status, self.lease.step))
+        publish(thread.pk, thread.user_id, posted, status_changed(run_id, ending.status, self.lease.progress.step))
 
     def _commit(self, ending: Ending, *, inside: bool = False) -> Final:
         return journal.final(
@@ -201,7 +201,7 @@ class Settler:
 
     def _announce(self, ending: Ending, final: Final) -> None:
         thread, run_id = self.thread, self.lease.run_id
-        end = status_changed(run_id, ending.status, self.lease.iterations, final.cost)
+        end = status_changed(run_id, ending.status, self.lease.progress.iterations, final.cost)
         publish(thread.pk, thread.user_id, *(_last_word(run_id, cell) for cell in ending.cells), end)
         if final.withdrawn:
             with orm():
@@ -220,7 +220,7 @@ def give_up(run_id: UUID) -> None:
     lease = journal.claim(run_id, NextCall("", ""), Context("", None))
     if lease is None:
         return
-    ending = Ending.stopped((), NOTHING_CALLED) if lease.cancelling else Ending.broken()
+    ending = Ending.stopped((), NOTHING_CALLED) if lease.progress.cancelling else Ending.broken()
     with orm():
         thread = Thread.objects.get(pk=lease.thread_id)
         agentable = _whose(thread)

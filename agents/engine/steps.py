@@ -61,13 +61,13 @@ class Steps:
 
     def replied(self, reply: Reply) -> None:
         """D3 with D5 or D4. A reply without calls waits for the run's end, which records both in one commit."""
-        lease = self.held.lease
-        lease.iterations = lease.step + 1
+        lease, progress = self.held.lease, self.held.progress
+        progress.iterations = progress.step + 1
         if not reply.message.calls:
             self.last_reply = reply
             return
-        attempts = self.executor.prepare(reply.message.calls, lease.step)
-        first = lease.next_seq + 1
+        attempts = self.executor.prepare(reply.message.calls, progress.step)
+        first = progress.next_seq + 1
         calls = [self._call(attempt, first + attempt.position) for attempt in attempts]
         self.record.begin(calls)
         interim = interim_cells(reply, self.thinker.settled.latency_ms)
@@ -75,7 +75,7 @@ class Steps:
         starts, requests = [call.start for call in calls], [call.request for call in calls if call.gate]
         pulse = journal.reply(lease, reply.message, self.thinker.settled, starts, requests, cells)
         self.thinker.settled = NOTHING_CALLED
-        lease.next_seq = first + len(attempts)
+        progress.next_seq = first + len(attempts)
         self.record.announce_calls(interim, calls)
         self.record.heed(pulse)
 
@@ -112,9 +112,9 @@ class Steps:
 
     def watch(self, call: Call) -> None:
         """Let the guard see a call of the step, in order; one that it blocks is answered with the reason."""
-        attempt, lease = call.attempt, self.held.lease
+        attempt, progress = call.attempt, self.held.progress
         tool = None if attempt.problem else attempt.tool
-        if why := lease.guard.admit(lease.step, attempt.position, attempt.call, tool):
+        if why := progress.guard.admit(progress.step, attempt.position, attempt.call, tool):
             call.result = attempt.fails(why)
 
     def permit(self, call: Call) -> None:

@@ -34,7 +34,7 @@ def wait_for_approval(lease: Lease, on: Connection[Any]) -> WaitAnswer:
     Args:
         on: the connection of an open transaction.
     """
-    parameters = fence_of(lease) | {"thread": lease.thread_id, "user": lease.user_id, "step": lease.step}
+    parameters = fence_of(lease) | {"thread": lease.thread_id, "user": lease.user_id, "step": lease.progress.step}
     execute(LOCK_THREAD, parameters, on)
     if not execute(LOCK_RUN, parameters, on):
         raise LeaseLost

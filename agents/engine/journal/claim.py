@@ -6,7 +6,7 @@ from django.conf import settings
 
 from agents.engine.crashpoints import crashpoint
 from agents.engine.journal.fragments import FENCE, execute, fence_of
-from agents.engine.journal.rows import Lease, LeaseLost, NextCall
+from agents.engine.journal.rows import Lease, LeaseLost, NextCall, Progress
 from agents.engine.journal.surely import LOCK_THREAD, LOCK_THREAD_OF_RUN, looked_up, surely
 from agents.engine.loop_guard import LoopGuard
 from memory.context import Context
@@ -95,7 +95,7 @@ def claim(run_id: UUID, call: NextCall, context: Context) -> Lease | None:
     and start its next model call. None: somebody else has it, it is over, or its user has as many runs at work as may
     be (it then stays queued; who lets go of one of those rings for it). A run that only is to be stopped needs no slot.
 
-    A run whose step is open (`Lease.open_step`: its worker died among the calls, or they waited for approval) takes
+    A run whose step is open (`Progress.open_step`: its worker died among the calls, or they waited for approval) takes
     no messages and starts no model call yet: the calls come first (`engine.recovery`). A model call that was open is
     settled as failed, of unknown cost, and repeated.
     """
@@ -118,22 +118,18 @@ def claim(run_id: UUID, call: NextCall, context: Context) -> Lease | None:
     if not rows:
         return None
     thread_id, user_id, step, fence, cancelling, recoveries, retries, open_step, decided, guard = rows[0]
-    return Lease(
-        run_id,
-        token,
-        thread_id,
-        user_id,
-        step,
-        fence,
-        call_id,
-        cancelling,
-        recoveries,
-        retries,
-        fence > 1,
-        open_step,
-        decided,
-        LoopGuard.model_validate(guard),
+    progress = Progress(
+        step=step,
+        call_id=call_id,
+        cancelling=cancelling,
+        recoveries=recoveries,
+        retries=retries,
+        resumed=fence > 1,
+        open_step=open_step,
+        decided=decided,
+        guard=LoopGuard.model_validate(guard),
     )
+    return Lease(run_id, token, thread_id, user_id, fence, progress)
 
 
 TAKE = f"""
@@ -167,7 +163,7 @@ def take_messages(lease: Lease, context: Context | None = None) -> tuple[list[Me
     """
     parameters = fence_of(lease) | {
         "thread": lease.thread_id,
-        "first": lease.next_seq,
+        "first": lease.progress.next_seq,
         "context": context.text if context else "",
         "digest": context.notes_digest if context else None,
     }
@@ -176,5 +172,5 @@ def take_messages(lease: Lease, context: Context | None = None) -> tuple[list[Me
         raise LeaseLost
     blocks, ids = rows[0]
     taken = [Message(role="user", blocks=BLOCKS.validate_python(each)) for each in blocks or []]
-    lease.next_seq += len(taken)
+    lease.progress.next_seq += len(taken)
     return taken, ids or []

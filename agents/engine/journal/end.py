@@ -68,14 +68,16 @@ def final(
     Approvals that nobody has decided end with the run, except those of proposed calls: they outlive it unless it was
     stopped, of which the thread's news tell.
     """
-    entries = [entry(lease.next_seq + place, message) for place, message in enumerate(messages) if message.blocks]
+    entries = [
+        entry(lease.progress.next_seq + place, message) for place, message in enumerate(messages) if message.blocks
+    ]
     parameters = (
         fence_of(lease)
         | settle_parameters(lease, settled)
         | {
             "thread": lease.thread_id,
             "user": lease.user_id,
-            "iterations": lease.iterations,
+            "iterations": lease.progress.iterations,
             "status": status,
             "reason": reason,
             "error": error,

@@ -88,7 +88,7 @@ def fence_of(lease: Lease) -> dict[str, object]:
 
 def settle_parameters(lease: Lease, settled: Settled) -> dict[str, object]:
     return {
-        "call": lease.call_id,
+        "call": lease.progress.call_id,
         "call_status": settled.status,
         "input": settled.usage.input_tokens,
         "output": settled.usage.output_tokens,

@@ -14,7 +14,7 @@ from django.db import connections, transaction
 from django.utils import timezone
 
 from agents.engine import journal
-from agents.engine.journal import Lease, fenced
+from agents.engine.journal import Lease, Progress, fenced
 from agents.engine.leases import Held, Leases
 from goals.models import Goal
 from memory import pool
@@ -48,7 +48,7 @@ def held_again(run: AgentRun) -> Lease:
     AgentRun.objects.filter(pk=run.pk).update(
         status=RunStatus.RUNNING, lease_token=token, lease_until=until, due_at=None
     )
-    return Lease(run.pk, token, run.thread_id, run.thread.user_id, run.step, 1, new_id(), False, 0)
+    return Lease(run.pk, token, run.thread_id, run.thread.user_id, 1, Progress(run.step, new_id()))
 
 
 def somebody_waits() -> bool:
@@ -115,7 +115,7 @@ def test_a_run_that_was_lost_and_claimed_here_again_is_not_forgotten_when_its_ol
     leases, run_id = Leases(), new_id()
 
     def held() -> AbstractContextManager[Held]:
-        lease = Lease(run_id, new_id(), new_id(), 1, 0, 1, new_id(), False, 0)
+        lease = Lease(run_id, new_id(), new_id(), 1, 1, Progress(0, new_id()))
         return leases.hold(lease, CancelToken(), time.monotonic())
 
     with ExitStack() as old:
