@@ -36,10 +36,7 @@ KEPT = 0.25
 # A reservation lasts so many times longer than a summary may take: who is late gives up before another begins.
 PATIENCE = 1.25
 
-# Of each user only a few at a time: a worker does one after another of them.
 DUE = """
-SELECT id, user_id FROM (
-  SELECT id, user_id, row_number() OVER (PARTITION BY user_id ORDER BY id) AS place FROM (
 SELECT t.id, t.user_id FROM memory_thread t
 WHERE t.live_run IS NULL AND t.kind = ANY(%(kinds)s)
   AND t.active_at < clock_timestamp() - %(idle)s * interval '1 minute'
@@ -52,21 +49,31 @@ UNION
 SELECT t.id, t.user_id FROM memory_agenthistory a
 JOIN memory_thread t ON t.id = a.thread_id AND t.generation = a.generation
 WHERE a.status = 'reserved' AND a.due_at <= clock_timestamp() AND t.live_run IS NULL
-  ) AS due) AS placed
-WHERE place <= 20 ORDER BY place LIMIT 200
 """
+
+# Of each user only a few at a time: a worker does one after another of them.
+ALL_DUE = f"""
+SELECT id, user_id FROM (
+  SELECT due.*, row_number() OVER (PARTITION BY user_id ORDER BY id) AS place FROM ({DUE}) AS due) AS placed
+WHERE place <= 20 ORDER BY place LIMIT 200
+"""  # noqa: S608 (constants only)
+IS_DUE = f"SELECT EXISTS (SELECT FROM ({DUE}) AS due WHERE id = %(thread)s)"  # noqa: S608 (constants only)
 
 
 def ring_for_due() -> int:
     """Ring for every session that has been idle for long, unless something in it waits for its user's approval, and
     for every archive that somebody has begun and left; returns how many there were. Ringing twice is harmless: one of
-    two archivers finds the session reserved."""
-    kinds = [kind.kind() for kind in _kinds() if kind.has_sessions]
-    due = pool.execute(DUE, {"kinds": kinds, "idle": settings.WAYMARK_SESSION_IDLE_MINUTES})
+    two archivers finds the session reserved, or not due any more."""
+    due = pool.execute(ALL_DUE, _idleness())
     for thread_id, user_id in due:
         if not bell.ring_archive(thread_id, user_id, ArchiveReason.IDLE):
             break  # each further try would wait for Redis as long again
     return len(due)
+
+
+def is_due(thread_id: UUID) -> bool:
+    """Whether the session is still one that `ring_for_due` rings for: its user may have gone on since."""
+    return bool(pool.execute(IS_DUE, _idleness() | {"thread": thread_id})[0][0])
 
 
 def watch(thread: Thread, usage: Usage, *, has_sessions: bool) -> None:
@@ -171,6 +178,11 @@ def _announce(thread: Thread) -> None:
         last = AgentRun.objects.filter(thread=thread).select_related("thread").order_by("-created_at").first()
         if last is not None:
             announce_run(last)
+
+
+def _idleness() -> dict[str, object]:
+    kinds = [kind.kind() for kind in _kinds() if kind.has_sessions]
+    return {"kinds": kinds, "idle": settings.WAYMARK_SESSION_IDLE_MINUTES}
 
 
 def _kinds() -> list[type[Agentable]]:

@@ -20,13 +20,15 @@ class Errands:
         self._threads = ThreadPoolExecutor(most, thread_name_prefix="errand")
         self._lock = threading.Lock()
         self._waiting: dict[int | None, dict[str, Job]] = {}  # of users who have one at work, or soon
+        self._under_way: dict[int | None, str] = {}
 
     def put(self, job: Job) -> None:
-        """Do this job as soon as its user's turn comes. The same one twice, before it has begun, is done once."""
+        """Do this job as soon as its user's turn comes, unless the same one waits or is under way already."""
         user: int | None = job.meta.get("user")
         with self._lock:
             is_first = user not in self._waiting
-            self._waiting.setdefault(user, {}).setdefault(f"{job.func_name}{job.args}", job)
+            if self._under_way.get(user) != _name(job):
+                self._waiting.setdefault(user, {}).setdefault(_name(job), job)
         if is_first:
             self._threads.submit(self._go, user)
 
@@ -45,6 +47,13 @@ class Errands:
                 self._waiting.pop(user, None)
                 return
             job = jobs.pop(next(iter(jobs)))
+            self._under_way[user] = _name(job)
         self._perform(job)
+        with self._lock:
+            del self._under_way[user]
         with contextlib.suppress(RuntimeError):  # closed meanwhile
             self._threads.submit(self._go, user)
+
+
+def _name(job: Job) -> str:
+    return f"{job.func_name}{job.args}"

@@ -186,7 +186,7 @@ def test_an_errand_waits_for_those_of_its_user_alone_and_is_done_once() -> None:
         return Job.create("agents.engine.jobs.archive", (name,), connection=redis_client(), meta={"user": user})
 
     errands = Errands(1, perform)
-    for user, name in [(1, "a"), (1, "b"), (1, "b"), (1, "c"), (2, "x"), (2, "y")]:
+    for user, name in [(1, "a"), (1, "a"), (1, "b"), (1, "b"), (1, "c"), (2, "x"), (2, "y")]:
         errands.put(errand(user, name))
         assert begun.wait(10)
     hold.set()

@@ -372,6 +372,18 @@ def test_only_what_is_idle_is_due(goal: Goal, say: Say, llm: LLMServer, settings
     assert archiving.ring_for_due() == 0, "a run is live"
 
 
+def test_a_bell_that_is_heard_late_archives_no_session_that_went_on(goal: Goal, say: Say, llm: LLMServer) -> None:
+    summaries(llm, Reply(text=SUMMARY))
+    talk(goal, 1)
+    make_idle(goal)
+    say("I am back")
+    jobs.archive(str(goal.thread_id), "idle")
+    assert not AgentHistory.objects.exists()
+    make_idle(goal)
+    jobs.archive(str(goal.thread_id), "idle")
+    assert AgentHistory.objects.get().status == "done"
+
+
 def test_tasks_are_not_archived(goal: Goal, llm: LLMServer) -> None:
     task = AgentTaskFactory(parent=goal.thread)
     HistoryEntryFactory(thread=task.thread)
