@@ -155,7 +155,7 @@ def test_a_message_after_a_restart_of_the_database_is_accepted(goal: Goal, rung:
     others = "FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
     connection.close()
     with psycopg.connect(**_server()) as other:
-        other.execute(f"SELECT pg_terminate_backend(pid) {others}")
+        other.execute(f"SELECT pg_terminate_backend(pid, 5000) {others}")
     assert send("after") == 202
     assert list(ThreadMessage.objects.values_list("content", flat=True)) == ["before", "after"]
 
