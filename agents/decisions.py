@@ -55,7 +55,7 @@ def decide(action: AgentAction, user: User, state: ApprovalState, shown: str, re
         approval = Approval.objects.select_for_update().get(pk=action.pk)
         if approval.state != state:
             _check(call, approval, shown)
-            call.close(approval, state, user, clean(reason).strip()[:500])
+            call.settle_approval(approval, state, user, clean(reason).strip()[:500])
     crashpoint("decision.after")
     return approval
 
@@ -114,10 +114,10 @@ def check(action_id: UUID, user_id: int) -> None:
         call.settle_unknown(user_id, Resolution.CHECKED)
         if result is None:
             _become(action, ActionStatus.ERROR, error="It was looked up: this did not happen.")
-            call.say(f"It was looked up and did not happen: {intention(call.action)}")
+            call.tell_agent(f"It was looked up and did not happen: {intention(call.action)}")
         else:
             _become(action, ActionStatus.DONE, error="", output=result.observation, summary=result.summary)
-            call.say(f"It was looked up and did happen, do not repeat it: {intention(call.action)}")
+            call.tell_agent(f"It was looked up and did happen, do not repeat it: {intention(call.action)}")
 
 
 def _close(action: AgentAction, state: ApprovalState, reason: str) -> None:
@@ -125,7 +125,7 @@ def _close(action: AgentAction, state: ApprovalState, reason: str) -> None:
     with locked(action) as call:
         approval = Approval.objects.select_for_update().get(pk=action.pk)
         if approval.state == ApprovalState.REQUESTED:
-            call.close(approval, state, None, reason)
+            call.settle_approval(approval, state, None, reason)
 
 
 def _check(call: LockedCall, approval: Approval, shown: str) -> None:
@@ -143,7 +143,7 @@ def _happened(action: AgentAction, user: User) -> None:
     with locked(action) as call:
         call.settle_unknown(user.pk, Resolution.HAPPENED)
         _become(action, ActionStatus.DONE, error="")
-        call.say(f"It happened, do not repeat it: {intention(call.action)}")
+        call.tell_agent(f"It happened, do not repeat it: {intention(call.action)}")
 
 
 def _become(action: AgentAction, status: ActionStatus, **fields: str) -> None:

@@ -34,7 +34,7 @@ class LockedCall:
     run: AgentRun
     thread: Thread
 
-    def close(self, approval: Approval, state: ApprovalState, user: User | None, reason: str) -> None:
+    def settle_approval(self, approval: Approval, state: ApprovalState, user: User | None, reason: str) -> None:
         """Decide. A run that waits in the call's step goes on; else the decision is taken like a message."""
         approval.state, approval.decided_by, approval.reason = state, user, reason
         Approval.objects.filter(pk=approval.pk).update(state=state, decided_by=user, reason=reason, decided_at=Now())
@@ -43,7 +43,7 @@ class LockedCall:
         elif AgentRun.objects.filter(pk=self.run.pk, status=RunStatus.WAITING_APPROVAL).update(
             status=RunStatus.QUEUED, due_at=None
         ):
-            transaction.on_commit(partial(bell.call, self.thread, self.run.pk, self.run.step))
+            transaction.on_commit(partial(bell.announce_and_ring, self.thread, self.run.pk, self.run.step))
         self.announce()
 
     def settle_unknown(self, user_id: int, resolution: Resolution) -> None:
@@ -80,9 +80,9 @@ class LockedCall:
             decided_by=user,
             decided_at=Now(),
         )
-        self.say(f"Run it again: {intention(new)}", new)
+        self.tell_agent(f"Run it again: {intention(new)}", new)
 
-    def say(self, text: str, about: AgentAction | None = None) -> None:
+    def tell_agent(self, text: str, about: AgentAction | None = None) -> None:
         """Tell the agent in its user's place: with the run that is live, or with a new one."""
         metadata = MessageMetadata(decision=(about or self.action).pk)
         post(self.thread, text, trigger=Trigger.DECISION, metadata=metadata, inside=True)
@@ -93,13 +93,13 @@ class LockedCall:
     def _close_proposal(self, state: ApprovalState, reason: str) -> None:
         """Only a person's word wakes the agent; what has expired or was withdrawn it learns with the next message."""
         if state is ApprovalState.APPROVED:
-            self.say(f"Approved: {intention(self.action)}")
+            self.tell_agent(f"Approved: {intention(self.action)}")
             return
         why = verdict(state, reason)
         status = ActionStatus.CANCELLED if state is ApprovalState.CANCELLED else ActionStatus.DENIED
         AgentAction.objects.filter(pk=self.action.pk).update(status=status, error=why, finished_at=Now())
         if state is ApprovalState.REJECTED:
-            self.say(f"Rejected: {intention(self.action)}" + (f". {reason}" if reason else ""))
+            self.tell_agent(f"Rejected: {intention(self.action)}" + (f". {reason}" if reason else ""))
         else:
             tell(self.thread.pk, f"{intention(self.action)}: {why}")
 

@@ -15,3 +15,8 @@ class Refused(Exception):
 def queue_full() -> Refused:
     most = settings.WAYMARK_MAX_QUEUED_PER_USER
     return Refused("too_many_queued", f"{most} agents wait for their turn already. Try again when some are done.")
+
+
+def too_many_waiting() -> Refused:
+    most = settings.WAYMARK_MAX_WAITING_MESSAGES
+    return Refused("too_many_waiting", f"{most} messages wait for this agent already. Try again when it has read them.")

@@ -19,7 +19,7 @@ def restart(run: AgentRun) -> None:
         Refused: the run did not fail for its history, something was said since, or no worker could be told.
     """
     words(run)
-    if not bell.ask_for_restart(run.pk):
+    if not bell.ask_for_restart(run.pk, run.thread.user_id):
         raise Refused("unavailable", "The workers cannot be reached; try again in a moment.")
 
 

@@ -11,7 +11,7 @@ from django.db import IntegrityError, transaction
 from agents.engine import bell, journal
 from agents.engine.posting import post
 from agents.models import UserAgent
-from agents.refusals import Refused, queue_full
+from agents.refusals import Refused, queue_full, too_many_waiting
 from memory.ids import new_id
 from memory.models import (
     AgentHistory,
@@ -45,11 +45,18 @@ def send_message(thread: Thread, content: str, client_message_id: UUID | None = 
         client_message_id: the same id gives the same message and run, however often it is sent.
 
     Raises:
-        Refused: the text is blank or too long, or too many of the user's runs are queued.
+        Refused: the text is blank or too long, too many of the user's runs are queued, or too many messages wait for
+            this agent.
     """
     content = _checked(content)
     try:
-        sent = post(thread, content, client_id=client_message_id, most=settings.WAYMARK_MAX_QUEUED_PER_USER)
+        sent = post(
+            thread,
+            content,
+            client_id=client_message_id,
+            most=settings.WAYMARK_MAX_QUEUED_PER_USER,
+            most_waiting=settings.WAYMARK_MAX_WAITING_MESSAGES,
+        )
     except psycopg.errors.UniqueViolation:
         sent = None
     if sent is None:
@@ -79,7 +86,7 @@ def is_last_word(message: ThreadMessage) -> bool:
 def retry_now(run: AgentRun) -> None:
     """End a run's wait for its model (mission B5). One that does not wait, or not any more, is left alone."""
     if journal.retry_now(run.pk):
-        bell.call(run.thread, run.pk, run.step)
+        bell.announce_and_ring(run.thread, run.pk, run.step)
 
 
 def wake(thread: Thread, trigger: Trigger, context_type: str = "") -> UUID:
@@ -90,7 +97,7 @@ def wake(thread: Thread, trigger: Trigger, context_type: str = "") -> UUID:
     """
     run_id, fresh = journal.wake(thread.pk, new_id(), trigger, context_type)
     if fresh:
-        bell.call(thread, run_id)
+        bell.announce_and_ring(thread, run_id)
     return run_id
 
 
@@ -104,7 +111,7 @@ def archive_now(thread: Thread, reason: ArchiveReason = ArchiveReason.BY_HAND) -
         raise Refused("busy", "The agent is at work; wait until it is done or stop it.")
     if not HistoryEntry.objects.filter(thread=thread, seq__gte=thread.from_seq).exists():
         raise Refused("empty", "Nothing was said since the last session.")
-    if not bell.ring_archive(thread.pk, reason):
+    if not bell.ring_archive(thread.pk, thread.user_id, reason):
         raise Refused("unavailable", "The workers cannot be reached; try again in a moment.")
 
 
@@ -143,6 +150,9 @@ def _accepted_before(thread: Thread, client_message_id: UUID | None) -> Accepted
         message = ThreadMessage.objects.filter(thread=thread, client_message_id=client_message_id).first()
         if message is not None:
             return Accepted(message, message.run_id, created=False)
-    if Thread.objects.filter(pk=thread.pk).exists():
-        raise queue_full()
-    raise Refused("gone", "This conversation does not exist any more.")
+    now = Thread.objects.filter(pk=thread.pk).first()
+    if now is None:
+        raise Refused("gone", "This conversation does not exist any more.")
+    if 0 < settings.WAYMARK_MAX_WAITING_MESSAGES <= now.pending:
+        raise too_many_waiting()
+    raise queue_full()

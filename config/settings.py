@@ -11,6 +11,7 @@ from redis.retry import Retry
 
 from config.logs import logging_config
 from config.mail import mailer
+from memory.alive import check
 
 # Generic classes such as ModelAdmin[Goal] are written for the type checker; this makes them work at run time.
 django_stubs_ext.monkeypatch()
@@ -110,7 +111,13 @@ DATABASES["default"]["OPTIONS"] = {
     "keepalives_interval": 5,
     "keepalives_count": 2,
     "options": "-c statement_timeout=30000 -c lock_timeout=10000 -c idle_in_transaction_session_timeout=60000",
-    "pool": {"min_size": 0, "max_size": env.int("WAYMARK_DB_POOL", default=20), "timeout": 20, "max_idle": 120},
+    "pool": {
+        "min_size": 0,
+        "max_size": env.int("WAYMARK_DB_POOL", default=20),
+        "timeout": 20,
+        "max_idle": 120,
+        "check": check,
+    },
 }
 DATABASES["default"]["DISABLE_SERVER_SIDE_CURSORS"] = False
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
@@ -242,6 +249,9 @@ WAYMARK_MAX_RUNNING_PER_USER = env.int("WAYMARK_MAX_RUNNING_PER_USER", default=2
 WAYMARK_MAX_QUEUED_PER_USER = env.int("WAYMARK_MAX_QUEUED_PER_USER", default=20)
 # Open pages and devices of one user that follow conversations at once, in one web process.
 WAYMARK_VIEWERS_PER_USER = env.int("WAYMARK_VIEWERS_PER_USER", default=50)
+# Messages that may wait for one agent (0: any number), and calls of one reply that are made.
+WAYMARK_MAX_WAITING_MESSAGES = env.int("WAYMARK_MAX_WAITING_MESSAGES", default=20)
+WAYMARK_MAX_CALLS = env.int("WAYMARK_MAX_CALLS", default=64)
 WAYMARK_MESSAGE_LENGTH = env.int("WAYMARK_MESSAGE_LENGTH", default=100_000)
 WAYMARK_OBSERVATION_LENGTH = env.int("WAYMARK_OBSERVATION_LENGTH", default=20_000)
 
@@ -283,6 +293,8 @@ WAYMARK_RENEW_SECONDS = env.float("WAYMARK_RENEW_SECONDS", default=5)
 WAYMARK_SWEEP_SECONDS = env.float("WAYMARK_SWEEP_SECONDS", default=5)
 WAYMARK_TICK_SECONDS = env.float("WAYMARK_TICK_SECONDS", default=60)
 WAYMARK_DRAIN_SECONDS = env.float("WAYMARK_DRAIN_SECONDS", default=30)
+# Jobs beside the runs (summaries, look-ups) that a worker does at once, each for another user.
+WAYMARK_ERRANDS = env.int("WAYMARK_ERRANDS", default=8)
 WAYMARK_HOT_POOL = env.int("WAYMARK_HOT_POOL", default=16)
 
 # The health monitor (mission B6): how often it looks, and what is too long.

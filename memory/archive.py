@@ -47,7 +47,7 @@ class Reservation:
     holder: Holder | None = None
 
 
-class Finish(StrEnum):
+class Outcome(StrEnum):
     DONE = "done"
     POSTPONED = "postponed"
     LOST = "lost"
@@ -86,7 +86,7 @@ def reserve(
         return _reserved(thread, archive, going, reason, seconds, holder)
 
 
-def finish(reservation: Reservation, summary: str, model: str) -> Finish:
+def finish(reservation: Reservation, summary: str, model: str) -> Outcome:
     """D10: store the archive and begin the next session, both or neither.
 
     POSTPONED: a run has begun to work on the session; the summary is kept and used when the reservation is taken up
@@ -97,17 +97,17 @@ def finish(reservation: Reservation, summary: str, model: str) -> Finish:
         ours = AgentHistory.objects.select_for_update().filter(pk=reservation.archive_id, token=reservation.token)
         archive = ours.filter(status=ArchiveStatus.RESERVED).first()
         if thread is None or archive is None:
-            return Finish.LOST
+            return Outcome.LOST
         archive.summary, archive.model = summary, model
         if not _may_cut(thread, reservation.holder):
             archive.due_at = Now()
             archive.save(update_fields=["summary", "model", "due_at"])
-            return Finish.LOST if reservation.holder else Finish.POSTPONED
+            return Outcome.LOST if reservation.holder else Outcome.POSTPONED
         _fill(archive, _going(thread, archive.last_seq, 0))
         archive.save()
         following = {"generation": F("generation") + 1, "from_seq": archive.last_seq + 1, "notes_digest": ""}
         Thread.objects.filter(pk=thread.pk).update(**following)
-        return Finish.DONE
+        return Outcome.DONE
 
 
 def fail(reservation: Reservation, error: str) -> None:

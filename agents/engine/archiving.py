@@ -20,7 +20,7 @@ from agents.engine.summaries import Summary, SummaryFailed, summarise
 from agents.live.announce import announce_run
 from agents.providers.base import Usage
 from memory import archive, pool
-from memory.archive import Finish, Holder, Reservation
+from memory.archive import Holder, Outcome, Reservation
 from memory.compaction import estimate
 from memory.models import AgentRun, ArchiveReason, Thread
 from memory.pool import orm
@@ -37,7 +37,7 @@ KEPT = 0.25
 PATIENCE = 1.25
 
 DUE = """
-SELECT t.id FROM memory_thread t
+SELECT t.id, t.user_id FROM memory_thread t
 WHERE t.live_run IS NULL AND t.kind = ANY(%(kinds)s)
   AND t.active_at < clock_timestamp() - %(idle)s * interval '1 minute'
   AND (SELECT e.created_at FROM memory_historyentry e WHERE e.thread_id = t.id AND e.seq >= t.from_seq
@@ -46,23 +46,34 @@ WHERE t.live_run IS NULL AND t.kind = ANY(%(kinds)s)
     WHERE a.thread_id = t.id AND a.generation = t.generation AND a.due_at > clock_timestamp())
   AND NOT EXISTS (SELECT FROM tools_approval p WHERE p.thread_id = t.id AND p.state = 'requested')
 UNION
-SELECT t.id FROM memory_agenthistory a
+SELECT t.id, t.user_id FROM memory_agenthistory a
 JOIN memory_thread t ON t.id = a.thread_id AND t.generation = a.generation
 WHERE a.status = 'reserved' AND a.due_at <= clock_timestamp() AND t.live_run IS NULL
-LIMIT 200
 """
+
+# Of each user only a few at a time: a worker does one after another of them.
+ALL_DUE = f"""
+SELECT id, user_id FROM (
+  SELECT due.*, row_number() OVER (PARTITION BY user_id ORDER BY id) AS place FROM ({DUE}) AS due) AS placed
+WHERE place <= 20 ORDER BY place LIMIT 200
+"""  # noqa: S608 (constants only)
+IS_DUE = f"SELECT EXISTS (SELECT FROM ({DUE}) AS due WHERE id = %(thread)s)"  # noqa: S608 (constants only)
 
 
 def ring_for_due() -> int:
     """Ring for every session that has been idle for long, unless something in it waits for its user's approval, and
     for every archive that somebody has begun and left; returns how many there were. Ringing twice is harmless: one of
-    two archivers finds the session reserved."""
-    kinds = [kind.kind() for kind in _kinds() if kind.has_sessions]
-    due = pool.execute(DUE, {"kinds": kinds, "idle": settings.WAYMARK_SESSION_IDLE_MINUTES})
-    for (thread_id,) in due:
-        if not bell.ring_archive(thread_id, ArchiveReason.IDLE):
+    two archivers finds the session reserved, or not due any more."""
+    due = pool.execute(ALL_DUE, _idleness())
+    for thread_id, user_id in due:
+        if not bell.ring_archive(thread_id, user_id, ArchiveReason.IDLE):
             break  # each further try would wait for Redis as long again
     return len(due)
+
+
+def is_due(thread_id: UUID) -> bool:
+    """Whether the session is still one that `ring_for_due` rings for: its user may have gone on since."""
+    return bool(pool.execute(IS_DUE, _idleness() | {"thread": thread_id})[0][0])
 
 
 def watch(thread: Thread, usage: Usage, *, has_sessions: bool) -> None:
@@ -71,9 +82,9 @@ def watch(thread: Thread, usage: Usage, *, has_sessions: bool) -> None:
     if not has_sessions:
         return
     if usage.input_tokens is None:
-        bell.ring_measure(thread.pk)
+        bell.ring_measure(thread.pk, thread.user_id)
     elif usage.input_tokens + (usage.output_tokens or 0) > settings.WAYMARK_SESSION_TOKENS:
-        bell.ring_archive(thread.pk, ArchiveReason.LONG)
+        bell.ring_archive(thread.pk, thread.user_id, ArchiveReason.LONG)
 
 
 def measure(thread_id: UUID) -> None:
@@ -84,7 +95,7 @@ def measure(thread_id: UUID) -> None:
         archive_session(thread_id, ArchiveReason.LONG)
 
 
-def archive_session(thread_id: UUID, reason: ArchiveReason, *, at_once: bool = False) -> Finish | None:
+def archive_session(thread_id: UUID, reason: ArchiveReason, *, at_once: bool = False) -> Outcome | None:
     """Archive the live session of a thread, the older part of it when it is too long. None: not now, or the summary
     has failed, which is on record."""
     with orm():
@@ -96,7 +107,7 @@ def archive_session(thread_id: UUID, reason: ArchiveReason, *, at_once: bool = F
     if reserved is None:
         return None
     done = complete(reserved, choice)
-    if done is Finish.DONE:
+    if done is Outcome.DONE:
         _announce(thread)
     return done
 
@@ -105,10 +116,10 @@ def shorten_session(holder: Holder, thread_id: UUID, choice: Choice, stop: Cance
     """Archive the older part of the session that a run is working on, under its lease; `share` of it stays."""
     with orm():
         reserved = _reserved(thread_id, ArchiveReason.LONG, share, holder)
-    return reserved is not None and complete(reserved, choice, stop) is Finish.DONE
+    return reserved is not None and complete(reserved, choice, stop) is Outcome.DONE
 
 
-def complete(reserved: Reservation, choice: Choice | None, stop: CancelToken | None = None) -> Finish | None:
+def complete(reserved: Reservation, choice: Choice | None, stop: CancelToken | None = None) -> Outcome | None:
     """Sum up what is reserved, unless that is done already, and finish."""
     try:
         made = Summary(reserved.summary, reserved.model) if reserved.summary else summarise(reserved, choice, stop)
@@ -120,7 +131,7 @@ def complete(reserved: Reservation, choice: Choice | None, stop: CancelToken | N
     crashpoint("D10.before")
     with orm(), transaction.atomic():
         done = archive.finish(reserved, made.text, made.model)
-        if done is Finish.DONE:
+        if done is Outcome.DONE:
             withdraw(_cut_off(reserved), "The session that it belongs to was archived.")
     crashpoint("D10.after")
     log.info("session archived", thread=str(reserved.thread_id), outcome=done, entries=len(reserved.entries))
@@ -131,12 +142,14 @@ def _reserved(
     thread_id: UUID, reason: ArchiveReason, share: float, holder: Holder | None = None, *, at_once: bool = False
 ) -> Reservation | None:
     crashpoint("D9.before")
-    reserved = archive.reserve(thread_id, reason, seconds=seconds(), share=share, holder=holder, at_once=at_once)
+    reserved = archive.reserve(
+        thread_id, reason, seconds=reservation_seconds(), share=share, holder=holder, at_once=at_once
+    )
     crashpoint("D9.after")
     return reserved
 
 
-def seconds() -> float:
+def reservation_seconds() -> float:
     """How long a reservation is nobody else's."""
     allowed: float = settings.WAYMARK_SUMMARY_SECONDS
     return allowed * PATIENCE
@@ -165,6 +178,11 @@ def _announce(thread: Thread) -> None:
         last = AgentRun.objects.filter(thread=thread).select_related("thread").order_by("-created_at").first()
         if last is not None:
             announce_run(last)
+
+
+def _idleness() -> dict[str, object]:
+    kinds = [kind.kind() for kind in _kinds() if kind.has_sessions]
+    return {"kinds": kinds, "idle": settings.WAYMARK_SESSION_IDLE_MINUTES}
 
 
 def _kinds() -> list[type[Agentable]]:

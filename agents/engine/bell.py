@@ -19,13 +19,13 @@ JOBS = "agents.engine.jobs"
 RUN = f"{JOBS}.run"
 
 
-def call(thread: Thread, run_id: UUID, step: int = 0) -> None:
+def announce_and_ring(thread: Thread, run_id: UUID, step: int = 0) -> None:
     """A run was queued: whoever looks on sees it, and a worker is rung for. After its commit."""
     announce_status(thread, run_id, RunStatus.QUEUED, step)
     ring(run_id)
 
 
-def call_next(in_line: UUID | None) -> None:
+def ring_next(in_line: UUID | None) -> None:
     """A run has let go of its slot, which may be what the oldest queued run of its user waits for; harmless when it is
     not."""
     if in_line is not None and settings.WAYMARK_MAX_RUNNING_PER_USER:
@@ -37,31 +37,33 @@ def ring(run_id: UUID) -> bool:
     return _ring("run", str(run_id))
 
 
-def ring_archive(thread_id: UUID, reason: str) -> bool:
+def ring_archive(thread_id: UUID, user_id: int, reason: str) -> bool:
     """Have a session archived. Like `ring`; the clock finds what nobody heard."""
-    return _ring("archive", str(thread_id), reason)
+    return _ring("archive", str(thread_id), reason, user=user_id)
 
 
-def ring_measure(thread_id: UUID) -> bool:
+def ring_measure(thread_id: UUID, user_id: int) -> bool:
     """Have a session archived if it has grown too long. Like `ring`; the next run rings again."""
-    return _ring("measure", str(thread_id))
+    return _ring("measure", str(thread_id), user=user_id)
 
 
 def ask_for_check(action_id: UUID, user_id: int) -> bool:
     """Let a worker look up what became of a call. Never raises; False without Redis."""
-    return _ring("check", str(action_id), user_id)
+    return _ring("check", str(action_id), user_id, user=user_id)
 
 
-def ask_for_restart(run_id: UUID) -> bool:
+def ask_for_restart(run_id: UUID, user_id: int) -> bool:
     """Let a worker archive the session that a model refused, and go on. Never raises; False without Redis."""
-    return _ring("restart", str(run_id))
+    return _ring("restart", str(run_id), user=user_id)
 
 
-def _ring(job: str, *arguments: object) -> bool:
+def _ring(job: str, *arguments: object, user: int | None = None) -> bool:
+    """`user`: whose errand it is, see `engine.errands`; runs have slots of their own."""
     queue = _queue(os.getpid())
     try:
         with queue.connection.pipeline() as together:  # one way there and back instead of two
-            queue.enqueue(f"{JOBS}.{job}", *arguments, result_ttl=0, description=job, pipeline=together)
+            meta = {"user": user} if user else None
+            queue.enqueue(f"{JOBS}.{job}", *arguments, result_ttl=0, description=job, meta=meta, pipeline=together)
             together.execute()
     except RedisError as error:
         log.warning("doorbell failed", job=job, arguments=arguments, error=str(error))

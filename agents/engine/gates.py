@@ -1,6 +1,6 @@
 """Calls before their approval and after it: the run lets go while they wait, and starts exactly what was approved."""
 
-from typing import TYPE_CHECKING
+from functools import partial
 from uuid import UUID
 
 from django.db import transaction
@@ -8,16 +8,13 @@ from django.db import transaction
 from agents.engine import journal
 from agents.engine.calls import Call, Gate
 from agents.engine.crashpoints import crashpoint
-from agents.engine.journal import Pulse
-from agents.live.announce import call_changed
+from agents.engine.journal import Lease, Pulse, WaitAnswer
+from agents.engine.record import Record
 from memory.pool import orm, orm_connection
 from tools.models import ApprovalState
 
-if TYPE_CHECKING:
-    from agents.engine.steps import Steps
 
-
-class Waiting(Exception):
+class Parked(Exception):
     """The run has let go until its user decides about a call."""
 
     def __init__(self, in_line: UUID | None) -> None:
@@ -25,44 +22,49 @@ class Waiting(Exception):
         self.in_line = in_line
 
 
-def start(steps: "Steps", call: Call) -> None:
+def start(record: Record, call: Call) -> None:
     """D5 of a call that was recorded as intent: only exactly what was approved, and only while the run goes on.
 
     Raises:
         Cancelled: the run was stopped.
     """
-    lease = steps.held.lease
-    steps.held.check()
+    lease = record.lease
+    record.held.check()
     call.started, pulse = journal.start(lease, call.attempt.action_id, call.digest)
-    steps.feel(pulse)
-    steps.held.check()
+    record.heed(pulse)
+    record.held.check()
     if call.started:
-        steps.announce(call_changed(lease.run_id, call))
+        record.announce_calls((), [call])
     else:
         call.result = call.attempt.denied("This call is not what was approved; it was not executed.")
 
 
-def wait(steps: "Steps") -> None:
+def wait(record: Record) -> None:
     """D4: let go of the run until the user decides, unless something came meanwhile: then take in what was decided,
     and answer the rest as proposed when a message wants to be heard.
 
     Raises:
-        Waiting: the run is nobody's now.
+        Parked: the run is nobody's now.
         Cancelled: the run was stopped.
     """
-    steps.record([call for call in steps.calls if call.result and not call.recorded], None)
+    record.outcomes([call for call in record.calls if call.result and not call.recorded])
     crashpoint("D4.before")
-    with orm(), transaction.atomic():
-        stand = journal.wait_for_approval(steps.held.lease, orm_connection())
+    lease = record.lease
+    answer = journal.surely(partial(_let_go, lease), partial(journal.waits_for_approval, lease))
     crashpoint("D4.after")
-    if stand.waits:
-        raise Waiting(stand.in_line)
-    steps.feel(Pulse(stand.cancelling, stand.pending))
-    steps.held.check()
-    for call in steps.calls:
+    if answer.waits:
+        raise Parked(answer.in_line)
+    record.heed(Pulse(answer.cancelling, answer.pending))
+    record.held.check()
+    for call in record.calls:
         _look_up(call)
-        if call.waits and stand.pending:
+        if call.waits and answer.pending:
             call.propose()
+
+
+def _let_go(lease: Lease) -> WaitAnswer:
+    with orm(), transaction.atomic():
+        return journal.wait_for_approval(lease, orm_connection())
 
 
 def _look_up(call: Call) -> None:

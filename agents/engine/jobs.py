@@ -14,7 +14,9 @@ def run(run_id: str) -> None:
 
 
 def archive(thread_id: str, reason: str) -> None:
-    """Archive the live session of a thread."""
+    """Archive the live session of a thread; an idle one only if it still is."""
+    if reason == ArchiveReason.IDLE and not archiving.is_due(UUID(thread_id)):
+        return
     archiving.archive_session(UUID(thread_id), ArchiveReason(reason), at_once=reason == ArchiveReason.BY_HAND)
 
 

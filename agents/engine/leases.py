@@ -13,7 +13,7 @@ import structlog
 from django.conf import settings
 
 from agents.engine import journal
-from agents.engine.journal import Lease, LeaseLost
+from agents.engine.journal import Lease, LeaseLost, Progress
 from tools.cancel import CancelToken
 
 log = structlog.get_logger(__name__)
@@ -35,6 +35,10 @@ class Held:
     until: float
     lost: bool = False
     busy_until: float = math.inf
+
+    @property
+    def progress(self) -> Progress:
+        return self.lease.progress
 
     def check(self) -> None:
         """
@@ -79,7 +83,7 @@ class Leases:
         held = Held(lease, cancel, _deadline(since))
         with self.lock:
             self.held[lease.run_id] = held
-        if lease.cancelling:
+        if lease.progress.cancelling:
             cancel.cancel("stopped")
         try:
             yield held

@@ -1,23 +1,26 @@
-"""What makes one agent run: assemble → claim → recover → drive the loop → settle.
+"""What makes one agent run: assemble → claim → recover → drive → settle.
 
 Everything with a database, queue or socket is here and in the helpers; the algorithm is `CoreLoop`.
 """
 
+import contextlib
 import dataclasses
 import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from uuid import UUID
 
 import structlog
 
 from agents.engine import archiving, bell, journal
 from agents.engine.assemble import Summons, retry_policy, summon
-from agents.engine.gates import Waiting
+from agents.engine.gates import Parked
 from agents.engine.journal import Settled
 from agents.engine.leases import Held, leases
 from agents.engine.limits import Limiter, LimitReached
 from agents.engine.loop import Acted, CoreLoop, LoopEvent, Replied
-from agents.engine.recovery import decided, recover
+from agents.engine.recovery import inbox, recover
 from agents.engine.settle import Ending, Settler, give_up
 from agents.engine.shortening import Shortening
 from agents.engine.steps import Steps
@@ -29,6 +32,7 @@ from agents.providers import pool as provider_pool
 from agents.providers.base import Provider, TextDelta
 from memory import quarantine, transcript
 from memory.degrade import Remedy
+from memory.messages import Message, ToolUse
 from memory.models import RunStatus
 from memory.pool import DATABASE_AWAY
 from memory.transcript import Transcript
@@ -48,14 +52,7 @@ def work(run_id: UUID) -> None:
         bell.ring(run_id)
         return
     with structlog.contextvars.bound_contextvars(run=str(run_id)):
-        try:
-            summons = summon(run_id)
-        except DATABASE_AWAY:
-            raise
-        except Exception:
-            log.exception("run cannot be assembled")
-            give_up(run_id)
-            return
+        summons = _summoned(run_id)
         if summons is None:
             return
         since = time.monotonic()
@@ -70,6 +67,18 @@ def work(run_id: UUID) -> None:
             Orchestrator(summons, held).drive()
 
 
+def _summoned(run_id: UUID) -> Summons | None:
+    """None: there is nothing to claim, or nothing that could work on it, and the run is given up."""
+    try:
+        return summon(run_id)
+    except DATABASE_AWAY:
+        raise
+    except Exception:
+        log.exception("run cannot be assembled")
+        give_up(run_id)
+        return None
+
+
 class HandedOver(Exception):
     """This worker shuts down; another goes on from here."""
 
@@ -82,34 +91,36 @@ class Orchestrator:
     held: Held
 
     def drive(self) -> None:
-        """Run the loop and settle, whatever happens. Without a word ends only what is not ours to end: a lost lease,
-        or a database that is away (the run is then taken up again when its lease is over)."""
-        lease, summons = self.held.lease, self.summons
-        log.info("run started", trigger=summons.trigger, model=summons.choice.model, step=lease.step)
-        announce_status(summons.thread, lease.run_id, RunStatus.RUNNING, lease.step)
+        """Run the loop and settle, whatever happens."""
+        lease, progress, summons = self.held.lease, self.held.progress, self.summons
+        log.info("run started", trigger=summons.trigger, model=summons.choice.model, step=progress.step)
+        announce_status(summons.thread, lease.run_id, RunStatus.RUNNING, progress.step)
+        with self._left_to_others():
+            try:
+                ending = self._settled(self._ending())
+            except HandedOver:
+                journal.hand_over(lease)
+                bell.ring(lease.run_id)
+                log.info("run handed over", step=progress.step)
+            except Parked as parked:
+                announce_status(summons.thread, lease.run_id, RunStatus.WAITING_APPROVAL, progress.step)
+                bell.ring_next(parked.in_line)
+                log.info("run waits for approval", step=progress.step)
+            else:
+                log.info("run ended", status=ending.status, reason=ending.reason, step=progress.step)
+                if ending.status == RunStatus.SUCCEEDED:
+                    archiving.watch(summons.thread, ending.settled.usage, has_sessions=summons.agentable.has_sessions)
+
+    @contextlib.contextmanager
+    def _left_to_others(self) -> Iterator[None]:
+        """Without a word ends only what is not ours to end: a lost lease, or a database that is away (the run is then
+        taken up again when its lease is over)."""
         try:
-            self._drive()
+            yield
         except journal.LeaseLost:
-            log.warning("lease lost", step=lease.step)
+            log.warning("lease lost", step=self.held.progress.step)
         except DATABASE_AWAY as error:
             log.warning("database away, run left for its next worker", error=str(error))
-
-    def _drive(self) -> None:
-        lease, summons = self.held.lease, self.summons
-        try:
-            ending = self._settled(self._ending())
-        except HandedOver:
-            journal.hand_over(lease)
-            bell.ring(lease.run_id)
-            log.info("run handed over", step=lease.step)
-        except Waiting as waiting:
-            announce_status(summons.thread, lease.run_id, RunStatus.WAITING_APPROVAL, lease.step)
-            bell.call_next(waiting.in_line)
-            log.info("run waits for approval", step=lease.step)
-        else:
-            log.info("run ended", status=ending.status, reason=ending.reason, step=lease.step)
-            if ending.status == RunStatus.SUCCEEDED:
-                archiving.watch(summons.thread, ending.settled.usage, has_sessions=summons.agentable.has_sessions)
 
     def _settled(self, ending: Ending) -> Ending:
         """Settle. When a hook of the agent's kind fails then, the run ends as broken without it: taken up again it
@@ -128,27 +139,31 @@ class Orchestrator:
         return ending
 
     def _ending(self) -> Ending:
-        """Drive the loop; every way in which a run may end becomes data."""
-        if self.held.lease.recoveries > MAX_RECOVERIES:
+        """Open what the run needs and drive it; what nobody has foreseen is an ending as well."""
+        progress, thread, endpoint = self.held.progress, self.summons.thread, self.summons.choice.endpoint
+        if progress.recoveries > MAX_RECOVERIES:
             return Ending.crashed()
         try:
-            with provider_pool.lease(self.summons.choice.endpoint) as provider:
-                thinker = self._thinker(provider)
-                return self._run(thinker, Steps(self.summons, self.held, thinker))
-        except (HandedOver, Waiting, journal.LeaseLost, *DATABASE_AWAY):
+            with (
+                provider_pool.lease(endpoint) as provider,
+                transcript.opened(thread.pk, thread.from_seq, recorded, open_reply=progress.open_step) as history,
+            ):
+                steps = Steps(self.summons, self.held, self._thinker(provider, history))
+                return self._run(steps, history)
+        except (HandedOver, Parked, journal.LeaseLost, *DATABASE_AWAY):
             raise
         except Exception:
             log.exception("run failed")
             return Ending.broken()
 
-    def _run(self, thinker: Thinker, steps: Steps) -> Ending:
+    def _run(self, steps: Steps, history: Transcript) -> Ending:
+        """Recover, then go on step by step; every foreseen way in which a run may end becomes data."""
+        progress, thinker = self.held.progress, steps.thinker
+        progress.next_seq = history.next_seq
         try:
-            thread, is_open = self.summons.thread, self.held.lease.open_step
-            with transcript.opened(thread.pk, thread.from_seq, recorded, open_reply=is_open) as history:
-                thinker.grammar, thinker.memo = history.grammar, history.memo
-                for event in self._loop(steps, history).run():
-                    self._handle(event, steps)
-            return Ending.done(steps.last_reply, thinker.settled)
+            unanswered = recover(steps, history) if progress.resumed or progress.decided else ()
+            for event in self._loop(steps, history.messages, unanswered).run():
+                self._handle(event, steps)
         except Cancelled:
             return Ending.stopped(steps.finished, thinker.settled)
         except LimitReached as limit:
@@ -156,6 +171,7 @@ class Orchestrator:
         except CallFailed as failed:
             reschedules = self.summons.agentable.reschedules
             return Ending.failed_call(self.held.lease.run_id, failed, thinker.settled, reschedules=reschedules)
+        return Ending.done(steps.last_reply, thinker.settled)
 
     def _handle(self, event: LoopEvent, steps: Steps) -> None:
         match event:
@@ -169,21 +185,19 @@ class Orchestrator:
                 if leases.draining.is_set() and not event.last:
                     raise HandedOver
 
-    def _loop(self, steps: Steps, history: Transcript) -> CoreLoop:
-        limits, lease = self.summons.agentable.limits(), self.held.lease
-        lease.next_seq = history.next_seq
-        unanswered = recover(steps, history) if lease.resumed or lease.decided else ()
+    def _loop(self, steps: Steps, messages: list[Message], unanswered: Sequence[ToolUse]) -> CoreLoop:
+        limits, progress = self.summons.agentable.limits(), self.held.progress
         return CoreLoop(
-            messages=history.messages,
+            messages=messages,
             think=Shortening(self.summons, self.held, steps.thinker).agent_call,
             act=steps.act,
-            inbox=lambda: [*(taken := steps.inbox()), *(decided(steps) if taken else ())],
-            limiter=Limiter(**dataclasses.asdict(limits), guard=lease.guard, step=lease.step),
+            inbox=partial(inbox, steps),
+            limiter=Limiter(**dataclasses.asdict(limits), guard=progress.guard, step=progress.step),
             ends_after_message=self.summons.converses,
             unanswered=unanswered,
         )
 
-    def _thinker(self, provider: Provider) -> Thinker:
+    def _thinker(self, provider: Provider, history: Transcript) -> Thinker:
         summons = self.summons
         return Thinker(
             summons.choice,
@@ -194,15 +208,17 @@ class Orchestrator:
             on_remedy=self._quarantine,
             provider=provider,
             policy=retry_policy(),
-            waited=self.held.lease.retries,
+            waited=self.held.progress.retries,
+            memo=history.memo,
+            grammar=history.grammar,
         )
 
     def _try_again(self, failed: Settled, pause: float) -> None:
         """A model call will be repeated: the text so far is void, for the record and for those who look on, who see
         that the pause is the provider's."""
-        lease, thread = self.held.lease, self.summons.thread
+        lease, thread, step = self.held.lease, self.summons.thread, self.held.progress.step
         journal.call_again(lease, failed, self.summons.next_call)
-        publish(thread.pk, thread.user_id, status_changed(lease.run_id, RunStatus.RUNNING, lease.step, pause=pause))
+        publish(thread.pk, thread.user_id, status_changed(lease.run_id, RunStatus.RUNNING, step, pause=pause))
 
     def _quarantine(self, remedy: Remedy) -> None:
         """The model's server took the history only when it was made plainer: it stays so from now on."""

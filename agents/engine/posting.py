@@ -34,6 +34,7 @@ def post(
     metadata: MessageMetadata = PLAIN,
     client_id: UUID | None = None,
     most: int = 0,
+    most_waiting: int = 0,
     inside: bool = False,
 ) -> Posted | None:
     """Hand a message over to a thread's agent: to its live run, or to a new one. None: not accepted, see
@@ -42,7 +43,8 @@ def post(
     Args:
         trigger: of the new run, if there is one.
         client_id: the same id is accepted once.
-        most: how many of the user's runs may be queued; 0 sets no limit.
+        most, most_waiting: how many of the user's runs may be queued, and how many messages may wait for this agent;
+            0 sets no limit.
         inside: it belongs into the transaction that the caller has open, and is told after its commit.
 
     Raises:
@@ -67,6 +69,7 @@ def post(
         trigger=trigger,
         metadata=message.metadata,
         most=most,
+        most_waiting=most_waiting,
         on=orm_connection() if inside else None,
     )
     if row is None:

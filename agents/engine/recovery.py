@@ -53,7 +53,7 @@ SELECT EXISTS (
 """
 
 
-class Row(NamedTuple):
+class RecordedCall(NamedTuple):
     """A recorded call as it stands."""
 
     id: UUID
@@ -78,7 +78,7 @@ class Row(NamedTuple):
         return Gate(Cause(self.cause), ApprovalState(self.state), self.reason or "")
 
     @classmethod
-    def read(cls, sql: str, parameters: Mapping[str, object]) -> list["Row"]:
+    def read(cls, sql: str, parameters: Mapping[str, object]) -> list["RecordedCall"]:
         return [cls(*row) for row in pool.execute(sql, parameters)]
 
 
@@ -92,37 +92,44 @@ def recover(steps: Steps, history: Transcript) -> tuple[ToolUse, ...]:
     Raises:
         Cancelled: the run was stopped.
     """
-    lease = steps.held.lease
+    lease, progress = steps.held.lease, steps.held.progress
     steps.unknown = {digest(tool, arguments) for tool, arguments in pool.execute(UNKNOWN, {"run": lease.run_id})}
-    if not lease.open_step:
-        history.messages.extend(decided(steps))
+    if not progress.open_step:
+        history.messages.extend(carry_out_decided(steps))
         return ()
-    where = {"run": lease.run_id, "step": lease.step, "thread": lease.thread_id}
+    where = {"run": lease.run_id, "step": progress.step, "thread": lease.thread_id}
     reply = history.messages[-1]
     calls = dict(enumerate(reply.calls))
-    steps.calls = [
+    steps.record.calls = [
         _taken_up(steps, row, calls[row.position], history.reply_seq + 1 + row.position)
-        for row in Row.read(OPEN_STEP, where)
+        for row in RecordedCall.read(OPEN_STEP, where)
     ]
-    steps.finished = [call.result for call in steps.calls if call.result]
-    steps.spoken = bool(pool.execute(SPOKEN, where)[0][0])
+    steps.finished = [call.result for call in steps.record.calls if call.result]
+    steps.record.spoken = bool(pool.execute(SPOKEN, where)[0][0])
     return reply.calls
 
 
-def decided(steps: Steps) -> list[Message]:
+def inbox(steps: Steps) -> list[Message]:
+    """The messages that came while the run was busy. One of them may be a decision: what it is about is carried out,
+    and told behind them."""
+    taken = steps.inbox()
+    return [*taken, *carry_out_decided(steps)] if taken else []
+
+
+def carry_out_decided(steps: Steps) -> list[Message]:
     """Carry out what was approved about calls of earlier steps; returns what the model is told of it."""
-    lease = steps.held.lease
-    rows = Row.read(DECIDED, {"run": lease.run_id, "step": lease.step, "thread": lease.thread_id})
+    lease, progress = steps.held.lease, steps.held.progress
+    rows = RecordedCall.read(DECIDED, {"run": lease.run_id, "step": progress.step, "thread": lease.thread_id})
     calls = []
-    for place, row in enumerate(rows, start=lease.next_seq):
+    for place, row in enumerate(rows, start=progress.next_seq):
         call = ToolUse(id=row.call_id, name=row.tool, arguments=row.arguments)
         calls.append(_taken_up(steps, row, call, place, detached=True))
-    lease.next_seq += len(calls)
-    steps.show([call for call, row in zip(calls, rows, strict=True) if row.cell is None])
-    return steps.decided(calls) if calls else []
+    progress.next_seq += len(calls)
+    steps.record.show([call for call, row in zip(calls, rows, strict=True) if row.cell is None])
+    return steps.carry_out(calls) if calls else []
 
 
-def _taken_up(steps: Steps, row: Row, use: ToolUse, place: int, *, detached: bool = False) -> Call:
+def _taken_up(steps: Steps, row: RecordedCall, use: ToolUse, place: int, *, detached: bool = False) -> Call:
     attempt = steps.executor.validate(use, row.position, row.id)
     call = Call(attempt, row.cell or new_id(), place, row.gate, started_at=row.started_at, detached=detached)
     call.started = row.status == ActionStatus.STARTED
@@ -130,7 +137,7 @@ def _taken_up(steps: Steps, row: Row, use: ToolUse, place: int, *, detached: boo
         steps.watch(call)
     if row.status not in OPEN and not (detached and row.status == ActionStatus.PROPOSED):
         call.result, call.recorded = Result(attempt, ActionStatus(row.status), row.text, row.summary), True
-        steps.noted(call, call.result)
+        steps.record.noted(call, call.result)
     elif call.result is None and call.started and row.effect in UNCERTAIN:
         call.result = _looked_up(steps, row, attempt)
         steps.unknown |= {call.digest} if call.result and call.result.status is ActionStatus.UNKNOWN else set()
@@ -138,7 +145,7 @@ def _taken_up(steps: Steps, row: Row, use: ToolUse, place: int, *, detached: boo
     return call
 
 
-def _looked_up(steps: Steps, row: Row, attempt: Attempt) -> Result | None:
+def _looked_up(steps: Steps, row: RecordedCall, attempt: Attempt) -> Result | None:
     """None: it certainly did not happen, so it may run again."""
     if row.effect == Effect.VERIFIABLE and not attempt.problem:
         return look_up(attempt, partial(steps.executor.context, attempt), steps.held.cancel)

@@ -1,9 +1,12 @@
 """What a sub-agent's end tells the agent that sent it off."""
 
 from agents.agentable import Agentable
+from agents.engine import bell
 from agents.engine.posting import post
+from agents.live.announce import announce_message
 from memory.metadata import MessageMetadata
-from memory.models import Source, Thread, Trigger
+from memory.models import Source, Thread, ThreadMessage, Trigger
+from memory.pool import orm
 
 NO_REPORT = "The task ended without a report."
 
@@ -15,3 +18,13 @@ def report(agentable: Agentable, parent: Thread, text: str) -> None:
     """
     metadata = MessageMetadata(task=agentable.pk, task_title=agentable.name())
     post(parent, text, source=Source.AGENT, trigger=Trigger.REPORT, metadata=metadata, inside=True)
+
+
+def tell_again(agentable: Agentable, parent: Thread) -> None:
+    """Show a report, and ring for who is to read it, when the answer to its commit was lost."""
+    with orm():
+        mine = ThreadMessage.objects.filter(thread=parent, metadata__task=str(agentable.pk))
+        message = mine.select_related("thread").order_by("-position").first()
+    if message and message.run_id:
+        announce_message(message, parent.user_id)
+        bell.ring(message.run_id)

@@ -11,7 +11,7 @@ from agents.engine import archiving
 from agents.refusals import Refused
 from agents.restart import words
 from agents.services import send_message
-from memory.archive import Finish
+from memory.archive import Outcome
 from memory.models import AgentRun, ArchiveReason
 
 log = structlog.get_logger(__name__)
@@ -35,5 +35,5 @@ def _archived(thread_id: UUID) -> bool:
     for _ in range(settings.WAYMARK_SUMMARY_TRIES + 1):
         done = archiving.archive_session(thread_id, ArchiveReason.BY_HAND, at_once=True)
         if done is not None:
-            return done is Finish.DONE
+            return done is Outcome.DONE
     return False

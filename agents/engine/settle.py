@@ -14,7 +14,7 @@ from agents.engine.cells import text_cell, thinking_cells, wait_cell
 from agents.engine.deeds import account
 from agents.engine.journal import Cell, Final, Lease, NextCall, Settled
 from agents.engine.limits import LimitReached
-from agents.engine.reports import NO_REPORT, report
+from agents.engine.reports import NO_REPORT, report, tell_again
 from agents.engine.retries import Later, long_pause
 from agents.engine.thinking import NOTHING_CALLED, CallFailed
 from agents.live.announce import announce_action, cell_posted, status_changed
@@ -154,20 +154,20 @@ class Settler:
 
     def _end(self, ending: Ending, final: Final) -> None:
         self._announce(ending, final)
-        bell.call_next(final.in_line)
+        bell.ring_next(final.in_line)
         if final.next_run is not None:
-            bell.call(self.thread, final.next_run)
+            bell.announce_and_ring(self.thread, final.next_run)
 
     def _wait(self, ending: Ending) -> None:
         (cell,), thread, run_id = ending.cells, self.thread, self.lease.run_id
         assert ending.again_after is not None
         waiting = journal.retry_later(self.lease, ending.settled, ending.again_after, cell)
-        bell.call_next(waiting.in_line)
+        bell.ring_next(waiting.in_line)
         if waiting.metadata is None:
             bell.ring(run_id)
             return
         posted = cell_posted(run_id, replace(cell, metadata=waiting.metadata))
-        publish(thread.pk, thread.user_id, posted, status_changed(run_id, ending.status, self.lease.step))
+        publish(thread.pk, thread.user_id, posted, status_changed(run_id, ending.status, self.lease.progress.step))
 
     def _commit(self, ending: Ending, *, inside: bool = False) -> Final:
         return journal.final(
@@ -184,15 +184,24 @@ class Settler:
     def _commit_with_report(self, ending: Ending, agentable: Agentable, parent: Thread) -> Final:
         """The report is part of the end: a crash loses both or neither."""
         words = ending.report.strip() or NO_REPORT
-        with orm(), transaction.atomic():
-            final = self._commit(ending, inside=True)
-            if agentable.settled(ending.status, words, ending.again_after):
-                report(agentable, parent, words)
-        return final
+
+        def attempt() -> Final:
+            with orm(), transaction.atomic():
+                final = self._commit(ending, inside=True)
+                if agentable.settled(ending.status, words, ending.again_after):
+                    report(agentable, parent, words)
+            return final
+
+        def landed() -> Final | None:
+            if final := journal.final_landed(self.lease, ending.status):
+                tell_again(agentable, parent)
+            return final
+
+        return journal.surely(attempt, landed)
 
     def _announce(self, ending: Ending, final: Final) -> None:
         thread, run_id = self.thread, self.lease.run_id
-        end = status_changed(run_id, ending.status, self.lease.iterations, final.cost)
+        end = status_changed(run_id, ending.status, self.lease.progress.iterations, final.cost)
         publish(thread.pk, thread.user_id, *(_last_word(run_id, cell) for cell in ending.cells), end)
         if final.withdrawn:
             with orm():
@@ -211,7 +220,7 @@ def give_up(run_id: UUID) -> None:
     lease = journal.claim(run_id, NextCall("", ""), Context("", None))
     if lease is None:
         return
-    ending = Ending.stopped((), NOTHING_CALLED) if lease.cancelling else Ending.broken()
+    ending = Ending.stopped((), NOTHING_CALLED) if lease.progress.cancelling else Ending.broken()
     with orm():
         thread = Thread.objects.get(pk=lease.thread_id)
         agentable = _whose(thread)

@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from xml.sax.saxutils import escape
 
 import psycopg
 import structlog
@@ -92,7 +93,7 @@ def _fitting(reservation: Reservation, choice: Choice, cancel: CancelToken) -> R
 
 
 def _session(entries: Sequence[Entry], length: int) -> str:
-    return f"<session>\n{shortened(conversation(entries, PART_LENGTH), length)}\n</session>"
+    return f"<session>\n{shortened(escape(conversation(entries, PART_LENGTH)), length)}\n</session>"
 
 
 def _recorded(reservation: Reservation, choice: Choice, words: str, cancel: CancelToken) -> Reply:
@@ -100,7 +101,7 @@ def _recorded(reservation: Reservation, choice: Choice, words: str, cancel: Canc
     row = _started(reservation, choice)
     since = time.monotonic()
     try:
-        reply = thinking.call(choice, text("summary"), words, cancel)
+        reply = thinking.ask(choice, text("summary"), words, cancel)
     except ProviderError as error:
         _finished(row, CallStatus.FAILED, error.usage, since, error.message)
         raise

@@ -1,4 +1,4 @@
-"""The one service that talks to models: `agent_call` for a step of an agent, `call` for a single answer."""
+"""The one service that talks to models: `agent_call` for a step of an agent, `ask` for a single answer."""
 
 import random
 import time
@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 import structlog
+from django.conf import settings
 
 from agents.connections import Choice
 from agents.engine.journal import Settled
 from agents.engine.retries import Later, Never, Now, RetryPolicy
-from agents.engine.written_calls import with_written_calls
+from agents.engine.written_calls import with_fewer_calls, with_written_calls
 from agents.models import CallStatus
 from agents.providers import pool
 from agents.providers.base import (
@@ -93,7 +94,8 @@ class Thinker:
                 self.cancel.sleep(pause)
             else:
                 self._succeeded()
-                return with_written_calls(reply, messages, {tool.name for tool in self.tools})
+                written = with_written_calls(reply, messages, {tool.name for tool in self.tools})
+                return with_fewer_calls(written, settings.WAYMARK_MAX_CALLS)
 
     def begin_anew(self) -> None:
         """The call that failed is repeated with another history, not with a longer one."""
@@ -133,7 +135,7 @@ class Thinker:
         return Settled(status, usage, spent, round((time.monotonic() - started) * 1000), error)
 
 
-def call(choice: Choice, system: str, text: str, cancel: CancelToken | None = None) -> Reply:
+def ask(choice: Choice, system: str, text: str, cancel: CancelToken | None = None) -> Reply:
     """One answer to one text, without tools: summaries, titles.
 
     Raises:

@@ -24,7 +24,8 @@ from rq.queue import Queue
 from rq.timeouts import BaseDeathPenalty
 from rq.worker.base import BaseWorker
 
-from agents.engine import clock, control, presence
+from agents.engine import bell, clock, control, presence
+from agents.engine.errands import Errands
 from agents.engine.leases import leases
 from agents.engine.sweeper import sweep
 from agents.live.stream import flush
@@ -55,6 +56,7 @@ class ThreadWorker(BaseWorker):
         self.concurrency = concurrency
         self.slots = threading.Semaphore(concurrency)
         self.threads = ThreadPoolExecutor(concurrency, thread_name_prefix="run")
+        self.errands = Errands(settings.WAYMARK_ERRANDS, self._perform)
         self.stopped = threading.Event()
 
     def work(self, *args: Any, **kwargs: Any) -> bool:
@@ -76,7 +78,11 @@ class ThreadWorker(BaseWorker):
         return True
 
     def execute_job(self, job: Job, queue: Queue) -> None:
-        self.threads.submit(self._perform, job)
+        if job.func_name == bell.RUN:
+            self.threads.submit(self._work_on, job)
+        else:
+            self.errands.put(job)
+            self.slots.release()
         pipeline = self.connection.pipeline(transaction=False)
         pipeline.lrem(queue.intermediate_queue_key, 1, job.id)
         pipeline.delete(job.key)
@@ -125,6 +131,12 @@ class ThreadWorker(BaseWorker):
         except DequeueTimeout:
             return None
 
+    def _work_on(self, job: Job) -> None:
+        try:
+            self._perform(job)
+        finally:
+            self.slots.release()
+
     def _perform(self, job: Job) -> None:
         try:
             job.func(*job.args, **job.kwargs)
@@ -132,7 +144,6 @@ class ThreadWorker(BaseWorker):
             log.exception("job failed", job=job.description)
         finally:
             connections.close_all()
-            self.slots.release()
 
     def _renew(self) -> None:
         """Renew leases and do nothing else: whatever else is slow must not cost a lease."""
@@ -175,9 +186,12 @@ class ThreadWorker(BaseWorker):
         for held in list(leases.held.values()):
             held.lose("the worker stops")
         self.threads.shutdown(wait=False, cancel_futures=True)
+        left = self.errands.close()
         self.stopped.set()
         flush(timeout=2)
         try:
+            for job in left:
+                self.queues[0].enqueue_job(job)
             presence.mark_gone()
             self.teardown()  # type: ignore[no-untyped-call]
         except RedisError as error:

@@ -1,7 +1,8 @@
-"""Tool calls that a model has written as text (case LOO-04): taken as calls, with the same checks and approvals.
+"""Which calls of a reply are taken: at most so many, and those that a model has written as text as well (case LOO-04),
+with the same checks and approvals.
 
-Only when the whole answer is nothing but calls of tools that were offered, and none of it is a quotation: words that a
-tool has read somewhere are never taken for a call, and neither is anything inside a code fence.
+The latter only when the whole answer is nothing but calls of tools that were offered, and none of it is a quotation:
+words that a tool has read somewhere are never taken for a call, and neither is anything inside a code fence.
 """
 
 import re
@@ -43,6 +44,17 @@ def with_written_calls(reply: Reply, messages: Sequence[Message], offered: Set[s
     others = tuple(block for block in reply.message.blocks if not isinstance(block, Text))
     uses = tuple(ToolUse(id=f"call_{new_id().hex}", name=each.name, arguments=each.arguments) for each in calls)
     return replace(reply, message=Message(role=reply.message.role, blocks=(*others, *uses)))
+
+
+def with_fewer_calls(reply: Reply, most: int) -> Reply:
+    """Return the reply with no more than `most` calls, and a word for its model about those that were left out."""
+    calls = reply.message.calls
+    if len(calls) <= most:
+        return reply
+    others = [block for block in reply.message.blocks if not isinstance(block, ToolUse)]
+    notice = f"[{len(calls) - most:,} more calls were left out: one reply may make {most}.]"
+    blocks = (*others, Text(text=notice), *calls[:most])
+    return replace(reply, message=Message(role=reply.message.role, blocks=blocks))
 
 
 def _bodies(text: str) -> list[str]:

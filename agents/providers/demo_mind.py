@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
+from xml.sax.saxutils import unescape
 
 from agents.providers.base import ModelRequest
 from agents.providers.demo_rules import Call, Say, Step, capital, first_step, subject_of
@@ -52,7 +53,7 @@ def _turn(messages: Sequence[Message]) -> Turn:
     done = tuple((calls[result.id], result) for result in results if result.id in calls)
     said = current[0].text if current else ""
     report = _REPORTED.search(said)
-    return Turn(_bare(said), report[1].strip() if report else "", done)
+    return Turn(_bare(said), unescape(report[1].strip()) if report else "", done)
 
 
 def _bare(text: str) -> str:

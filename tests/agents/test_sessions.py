@@ -144,7 +144,7 @@ def test_a_new_session_can_be_begun_by_hand(goal: Goal, client: Client, monkeypa
     assert asked == []
     AgentRun.objects.filter(pk=run.pk).update(status=RunStatus.SUCCEEDED)
     assert "being summed up" in client.post(address, follow=True).content.decode()
-    assert asked == [(goal.thread_id, "by_hand")]
+    assert asked == [(goal.thread_id, goal.user_id, "by_hand")]
 
 
 def test_the_api_lists_and_reads_sessions(goal: Goal) -> None:

@@ -177,6 +177,8 @@ class Site:
             "WAYMARK_RETRY_FIRST_SECONDS": str(FIRST_WAIT),
             "WAYMARK_SUMMARY_SECONDS": str(SUMMARY),
             "WAYMARK_SUMMARY_TRIES": "100",
+            "WAYMARK_MAX_CALLS": "1000",
+            "WAYMARK_MAX_WAITING_MESSAGES": "0",
             "WAYMARK_MAX_RUNNING_PER_USER": str(AT_ONCE),
             "WAYMARK_MAX_ITERATIONS": "200",
             "WAYMARK_MAX_SAME_TOOL": "200",

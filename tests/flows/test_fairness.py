@@ -6,17 +6,20 @@ from uuid import UUID
 import pytest
 from django.test import Client
 from pytest_django.fixtures import Settings
+from rq.job import Job
 
 from agents import services
 from agents.engine import bell, jobs, journal
+from agents.engine.errands import Errands
 from agents.live.stream import redis_client
 from agents.stopping import stop_run
 from goals.models import Goal
 from memory.context import Context
 from memory.ids import new_id
 from memory.models import AgentRun, RunStatus, Thread, ThreadMessage
+from tests.agents.engine.test_archiving import asks_for_summary, summary_requests, talk
 from tests.factories import GoalFactory, bearer, think_with
-from tests.llm_script import Reply
+from tests.llm_script import Hang, Reply
 from tests.llm_server import LLMServer
 from tests.processes import wait_until, worker
 
@@ -151,3 +154,48 @@ def test_at_most_twenty_wait_and_the_next_is_refused(
     again = new_id()
     first = services.send_message(last.thread, "Now there is room", again)
     assert services.send_message(last.thread, "Now there is room", again).message.pk == first.message.pk
+
+
+def test_summaries_of_one_user_take_no_thread_from_the_runs_of_others(goals: list[Goal], llm: LLMServer) -> None:
+    """More sessions than the worker has threads, and a model that never sums up."""
+    llm.always(Hang(60), asks_for_summary)
+    llm.script([Reply(text="Here I am.")])
+    other: Goal = GoalFactory()
+    think_with(other.user, llm.url)
+    for goal in [*goals, *(GoalFactory.create(user=goals[0].user) for _ in range(20))]:
+        talk(goal, 1)
+        services.archive_now(goal.thread)
+        services.archive_now(goal.thread)
+    with worker():
+        wait_until(lambda: len(summary_requests(llm)) > 0)
+        wait_until(lambda: not redis_client().llen("rq:queue:default"))
+        run_id = send(other)
+        wait_until(lambda: AgentRun.objects.get(pk=run_id).status == RunStatus.SUCCEEDED, 20)
+        assert len(summary_requests(llm)) == 1, "one at a time for each user"
+
+
+def test_an_errand_waits_for_those_of_its_user_alone_and_is_done_once() -> None:
+    hold, done, begun = threading.Event(), [], threading.Event()
+
+    def perform(job: Job) -> None:
+        begun.set()
+        hold.wait(10)
+        done.append(job.args[0])
+
+    def errand(user: int, name: str) -> Job:
+        return Job.create("agents.engine.jobs.archive", (name,), connection=redis_client(), meta={"user": user})
+
+    errands = Errands(1, perform)
+    for user, name in [(1, "a"), (1, "a"), (1, "b"), (1, "b"), (1, "c"), (2, "x"), (2, "y")]:
+        errands.put(errand(user, name))
+        assert begun.wait(10)
+    hold.set()
+    wait_until(lambda: len(done) == 5)
+    assert done == ["a", "x", "b", "y", "c"]
+    hold.clear()
+    begun.clear()
+    errands.put(errand(3, "last"))
+    assert begun.wait(10)
+    errands.put(errand(3, "never begun"))
+    assert [job.args[0] for job in errands.close()] == ["never begun"]
+    hold.set()

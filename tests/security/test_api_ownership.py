@@ -94,7 +94,7 @@ def person() -> Person:
 @pytest.fixture(autouse=True)
 def no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bell, "ring", lambda run_id: None)
-    monkeypatch.setattr(bell, "ask_for_restart", lambda run_id: True)
+    monkeypatch.setattr(bell, "ask_for_restart", lambda *_: True)
 
 
 def routes() -> list[URLPattern]:

@@ -40,7 +40,7 @@ def stale_goals(limit: int) -> list[Finding]:
     silence = settings.WAYMARK_STALE_GOAL_HOURS * 3600
     if not watched_for(silence):
         return []
-    stale = journal.stale_runs(AgentTask.kind(), False, silence, limit)
+    stale = journal.stale_runs_of_others(AgentTask.kind(), silence, limit)
     return [Finding(f"run {odd.run_id} ({odd.status})", partial(abandon, odd.run_id, silence)) for odd in stale]
 
 
@@ -51,7 +51,7 @@ def abandon(run_id: UUID, silence: float) -> bool:
         return False
     failed = Failed(run=run_id, message=ended.message_id, text=STALE_TEXT, retryable=True)
     publish(ended.thread_id, ended.user_id, failed, status_changed(run_id, RunStatus.FAILED))
-    bell.call_next(ended.in_line)
+    bell.ring_next(ended.in_line)
     return True
 
 

@@ -49,7 +49,7 @@ def stale_tasks(limit: int) -> list[Finding]:
     """Active tasks on which nobody works: completed with what they came to, and reported."""
     silence = settings.WAYMARK_STALE_TASK_HOURS * 3600
     watched = watched_for(silence)
-    stale = [odd.run_id for odd in journal.stale_runs(AgentTask.kind(), True, silence, limit)] if watched else []
+    stale = [odd.run_id for odd in journal.stale_runs_of(AgentTask.kind(), silence, limit)] if watched else []
     begun = timezone.now() - timedelta(seconds=silence)
     idle = ~LIVE_RUN & ~Exists(AgentRun.objects.filter(thread=OuterRef("thread"), finished_at__gt=begun))
     found = (

@@ -9,11 +9,11 @@ is read anew. So what depends on what the lock's holder did is in the locked row
 """
 
 from agents.engine.journal.accept import accept, wake
-from agents.engine.journal.approvals import decision, start, wait_for_approval
+from agents.engine.journal.approvals import decision, start, wait_for_approval, waits_for_approval
 from agents.engine.journal.claim import claim, take_messages
-from agents.engine.journal.end import final, hand_over, retry_later, retry_now, stop
+from agents.engine.journal.end import final, final_landed, hand_over, retry_later, retry_now, stop
 from agents.engine.journal.keep import lost_runs, renew
-from agents.engine.journal.repair import abandon, release, stale_runs, stuck_runs
+from agents.engine.journal.repair import abandon, release, stale_runs_of, stale_runs_of_others, stuck_runs
 from agents.engine.journal.rows import (
     AcceptedRow,
     ActionOutcome,
@@ -24,11 +24,13 @@ from agents.engine.journal.rows import (
     Lease,
     LeaseLost,
     NextCall,
+    Progress,
     Pulse,
     Settled,
-    Stand,
+    WaitAnswer,
 )
 from agents.engine.journal.steps import call_again, outcome, outcome_landed, quarantine, reply
+from agents.engine.journal.surely import surely
 
 __all__ = [
     "AcceptedRow",
@@ -40,15 +42,17 @@ __all__ = [
     "Lease",
     "LeaseLost",
     "NextCall",
+    "Progress",
     "Pulse",
     "Settled",
-    "Stand",
+    "WaitAnswer",
     "abandon",
     "accept",
     "call_again",
     "claim",
     "decision",
     "final",
+    "final_landed",
     "hand_over",
     "lost_runs",
     "outcome",
@@ -59,11 +63,14 @@ __all__ = [
     "reply",
     "retry_later",
     "retry_now",
-    "stale_runs",
+    "stale_runs_of",
+    "stale_runs_of_others",
     "start",
     "stop",
     "stuck_runs",
+    "surely",
     "take_messages",
     "wait_for_approval",
+    "waits_for_approval",
     "wake",
 ]

@@ -9,6 +9,7 @@ from psycopg import Connection
 from agents.engine.crashpoints import crashpoint
 from agents.engine.journal.fragments import QUEUED_OF_USER, as_json, execute
 from agents.engine.journal.rows import NOTHING, AcceptedRow
+from agents.engine.journal.surely import LOCK_THREAD, looked_up, surely
 from memory import pool
 from memory.models import Source, Trigger
 
@@ -19,6 +20,7 @@ WITH t AS (
   UPDATE memory_thread SET live_run = coalesce(live_run, %(run)s), pending = pending + 1, active_at = clock_timestamp()
   WHERE id = %(thread)s AND NOT EXISTS (
     SELECT FROM memory_threadmessage WHERE thread_id = %(thread)s AND client_message_id = %(client)s::uuid)
+  AND (%(most_waiting)s = 0 OR pending < %(most_waiting)s)
   AND (live_run IS NOT NULL OR %(most)s = 0
     OR (SELECT count(*) FROM {QUEUED_OF_USER.format(user="memory_thread.user_id")}) < %(most)s)
   RETURNING live_run),
@@ -39,6 +41,14 @@ SELECT t.live_run, t.live_run = %(run)s, coalesce((SELECT woken FROM w), false),
 """
 
 
+ACCEPTED = """
+SELECT m.run_id, r.id = %(run)s, r.id <> %(run)s AND r.status = 'queued', m.created_at
+FROM memory_threadmessage m JOIN memory_agentrun r ON r.id = m.run_id WHERE m.id = %(message)s
+"""
+# Somebody waits for the answer, so it is tried once more only: on a new connection, as after a restart of PostgreSQL.
+ONCE_MORE = (0.1,)
+
+
 def accept(
     thread_id: UUID,
     message_id: UUID,
@@ -50,34 +60,39 @@ def accept(
     trigger: str = Trigger.MESSAGE,
     metadata: Mapping[str, object] = NOTHING,
     most: int = 0,
+    most_waiting: int = 0,
     on: Connection[Any] | None = None,
 ) -> AcceptedRow | None:
     """D0: the message, and a queued run when none is live; one that waits for approvals goes on. None: this client id
-    was accepted before, or the thread is gone, or the user has `most` runs in the queue and this would be one more.
+    was accepted before, or the thread is gone, or the user has `most` runs in the queue and this would be one more, or
+    `most_waiting` messages wait for this agent already.
 
     Args:
-        most: how many of the user's runs may be queued; 0 sets no limit.
+        most, most_waiting: 0 sets no limit.
         on: the connection of an open transaction that the message belongs to; None commits by itself.
 
     Raises:
         psycopg.errors.UniqueViolation: the same client id was accepted in this very moment.
     """
+    parameters = {
+        "thread": thread_id,
+        "message": message_id,
+        "run": run_id,
+        "content": content,
+        "client": client_message_id,
+        "source": source,
+        "trigger": trigger,
+        "metadata": as_json(metadata),
+        "most": most,
+        "most_waiting": most_waiting,
+    }
     crashpoint("D0.before")
-    rows = execute(
-        ACCEPT,
-        {
-            "thread": thread_id,
-            "message": message_id,
-            "run": run_id,
-            "content": content,
-            "client": client_message_id,
-            "source": source,
-            "trigger": trigger,
-            "metadata": as_json(metadata),
-            "most": most,
-        },
-        on,
-    )
+    if on is None:
+        rows = surely(
+            lambda: execute(ACCEPT, parameters, None), lambda: looked_up(LOCK_THREAD, ACCEPTED, parameters), ONCE_MORE
+        )
+    else:
+        rows = execute(ACCEPT, parameters, on)
     crashpoint("D0.after")
     return AcceptedRow(*rows[0]) if rows else None
 

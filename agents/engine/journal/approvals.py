@@ -6,10 +6,11 @@ from uuid import UUID
 from psycopg import Connection
 
 from agents.engine.crashpoints import crashpoint
-from agents.engine.journal.fragments import FENCE, NEXT_IN_LINE, PULSE, execute, fence_of, fenced
-from agents.engine.journal.rows import Lease, LeaseLost, Pulse, Stand
+from agents.engine.journal.fenced import fenced
+from agents.engine.journal.fragments import FENCE, NEXT_IN_LINE, PULSE, execute, fence_of
+from agents.engine.journal.rows import Lease, LeaseLost, Pulse, WaitAnswer
+from agents.engine.journal.surely import LET_GO, LOCK_THREAD, looked_up
 
-LOCK_THREAD = "SELECT 1 FROM memory_thread WHERE id = %(thread)s FOR NO KEY UPDATE"
 LOCK_RUN = f"SELECT 1 FROM memory_agentrun run WHERE {FENCE} FOR NO KEY UPDATE"
 
 # Messages and decisions take the same locks first, so that this statement sees what they have committed.
@@ -27,17 +28,30 @@ FROM memory_agentrun run WHERE run.id = %(run)s
 """
 
 
-def wait_for_approval(lease: Lease, on: Connection[Any]) -> Stand:
+def wait_for_approval(lease: Lease, on: Connection[Any]) -> WaitAnswer:
     """D4: let go of the run until its calls are decided, unless a decision, a message or a stop has come already.
 
     Args:
         on: the connection of an open transaction.
     """
-    parameters = fence_of(lease) | {"thread": lease.thread_id, "user": lease.user_id, "step": lease.step}
+    parameters = fence_of(lease) | {"thread": lease.thread_id, "user": lease.user_id, "step": lease.progress.step}
     execute(LOCK_THREAD, parameters, on)
     if not execute(LOCK_RUN, parameters, on):
         raise LeaseLost
-    return Stand(*execute(WAIT, parameters, on)[0])
+    return WaitAnswer(*execute(WAIT, parameters, on)[0])
+
+
+WAITS = f"""
+SELECT true, false, false, {NEXT_IN_LINE} FROM memory_agentrun run WHERE {LET_GO} AND run.finished_at IS NULL
+"""
+
+
+def waits_for_approval(lease: Lease) -> WaitAnswer | None:
+    """Whether the transaction of `wait_for_approval` was committed and let go of the run, after its connection was
+    lost. None: it did not."""
+    parameters = {"run": lease.run_id, "thread": lease.thread_id, "user": lease.user_id, "fence": lease.fence}
+    rows = looked_up(LOCK_THREAD, WAITS, parameters)
+    return WaitAnswer(*rows[0]) if rows else None
 
 
 DECISION = "SELECT state, reason FROM tools_approval WHERE action_id = %(action)s"

@@ -5,29 +5,33 @@ from uuid import UUID
 from django.conf import settings
 
 from agents.engine.crashpoints import crashpoint
-from agents.engine.journal.fragments import execute, fence_of
-from agents.engine.journal.rows import Lease, LeaseLost, NextCall
+from agents.engine.journal.fragments import FENCE, execute, fence_of
+from agents.engine.journal.rows import Lease, LeaseLost, NextCall, Progress
+from agents.engine.journal.surely import LOCK_THREAD, LOCK_THREAD_OF_RUN, looked_up, surely
 from agents.engine.loop_guard import LoopGuard
-from memory import pool
 from memory.context import Context
 from memory.ids import new_id
 from memory.messages import BLOCKS, Message
 
+# A report cannot close its tag, and so speak as the user. It is written by a model that may have read anything.
+ESCAPED = "replace(replace(replace(content, '&', '&amp;'), '<', '&lt;'), '>', '&gt;')"
+REPORT = f"'<task_report>' || {ESCAPED} || '</task_report>'"
+
 # Messages get a new position when they are taken: they belong after what was shown while they waited.
-TAKEN = """
+TAKEN = f"""
 q AS (
   SELECT x.id, nextval('memory_message_position') AS position FROM (
     SELECT m.id FROM memory_threadmessage m, r
-    WHERE m.thread_id = r.thread_id AND NOT m.processed{only_if} ORDER BY m.position) x),
+    WHERE m.thread_id = r.thread_id AND NOT m.processed{{only_if}} ORDER BY m.position) x),
 m AS (
   UPDATE memory_threadmessage SET processed = true, run_id = r.id, position = q.position FROM r, q
   WHERE memory_threadmessage.id = q.id AND NOT memory_threadmessage.processed
   RETURNING memory_threadmessage.id, memory_threadmessage.position, metadata ? 'decision' AS decides,
-    CASE source WHEN 'user' THEN content ELSE '<task_report>' || content || '</task_report>' END AS content),
+    CASE source WHEN 'user' THEN content ELSE {REPORT} END AS content),
 n AS (SELECT row_number() OVER (ORDER BY position) AS place, content FROM m),
 h AS (
   INSERT INTO memory_historyentry (thread_id, run_id, seq, role, blocks)
-  SELECT r.thread_id, r.id, {first} + n.place - 1, 'user',
+  SELECT r.thread_id, r.id, {{first}} + n.place - 1, 'user',
     CASE WHEN n.place = 1 AND %(context)s::text <> ''
       THEN jsonb_build_array(jsonb_build_object('type', 'text', 'text', %(context)s::text)) ELSE '[]' END
     || CASE WHEN n.place = 1 AND l.news <> '' THEN jsonb_build_array(
@@ -76,52 +80,56 @@ SELECT r.thread_id, l.user_id, r.step, r.fence, r.status = 'cancelling', r.recov
 """
 
 
+CLAIMED = """
+SELECT r.thread_id, t.user_id, r.step, r.fence, r.status = 'cancelling', r.recoveries, r.retries,
+  EXISTS (SELECT FROM agent_actions a WHERE a.run_id = r.id AND a.step = r.step AND a.repeats_id IS NULL),
+  EXISTS (SELECT FROM memory_threadmessage m
+    WHERE m.thread_id = r.thread_id AND m.run_id = r.id AND m.processed AND m.metadata ? 'decision'), r.guard
+FROM memory_agentrun r JOIN memory_thread t ON t.id = r.thread_id
+WHERE r.id = %(run)s AND r.lease_token = %(token)s
+"""
+
+
 def claim(run_id: UUID, call: NextCall, context: Context) -> Lease | None:
     """D1 + D2: take the run, the messages that wait for it (the first preceded by the context and the thread's news),
     and start its next model call. None: somebody else has it, it is over, or its user has as many runs at work as may
     be (it then stays queued; who lets go of one of those rings for it). A run that only is to be stopped needs no slot.
 
-    A run whose step is open (`Lease.open_step`: its worker died among the calls, or they waited for approval) takes
+    A run whose step is open (`Progress.open_step`: its worker died among the calls, or they waited for approval) takes
     no messages and starts no model call yet: the calls come first (`engine.recovery`). A model call that was open is
     settled as failed, of unknown cost, and repeated.
     """
     token, call_id = new_id(), new_id()
+    parameters = {
+        "run": run_id,
+        "token": token,
+        "most": settings.WAYMARK_MAX_RUNNING_PER_USER,
+        "lease": settings.WAYMARK_LEASE_SECONDS,
+        "call": call_id,
+        "provider": call.provider,
+        "model": call.model,
+        "context": context.text,
+        "digest": context.notes_digest,
+        "crashed": CRASHED,
+    }
     crashpoint("D1.before")
-    rows = pool.execute(
-        CLAIM,
-        {
-            "run": run_id,
-            "token": token,
-            "most": settings.WAYMARK_MAX_RUNNING_PER_USER,
-            "lease": settings.WAYMARK_LEASE_SECONDS,
-            "call": call_id,
-            "provider": call.provider,
-            "model": call.model,
-            "context": context.text,
-            "digest": context.notes_digest,
-            "crashed": CRASHED,
-        },
-    )
+    rows = surely(lambda: execute(CLAIM, parameters, None), lambda: looked_up(LOCK_THREAD_OF_RUN, CLAIMED, parameters))
     crashpoint("D1.after")
     if not rows:
         return None
     thread_id, user_id, step, fence, cancelling, recoveries, retries, open_step, decided, guard = rows[0]
-    return Lease(
-        run_id,
-        token,
-        thread_id,
-        user_id,
-        step,
-        fence,
-        call_id,
-        cancelling,
-        recoveries,
-        retries,
-        fence > 1,
-        open_step,
-        decided,
-        LoopGuard.model_validate(guard),
+    progress = Progress(
+        step=step,
+        call_id=call_id,
+        cancelling=cancelling,
+        recoveries=recoveries,
+        retries=retries,
+        resumed=fence > 1,
+        open_step=open_step,
+        decided=decided,
+        guard=LoopGuard.model_validate(guard),
     )
+    return Lease(run_id, token, thread_id, user_id, fence, progress)
 
 
 TAKE = f"""
@@ -135,22 +143,34 @@ SELECT (SELECT jsonb_agg(blocks ORDER BY seq) FROM h), (SELECT array_agg(id ORDE
 """
 
 
+# Nobody but the run writes to its thread's history, so what stands from its next place on is what was taken.
+TOOK = f"""
+WITH h AS (SELECT seq, blocks FROM memory_historyentry WHERE thread_id = %(thread)s AND seq >= %(first)s),
+m AS (
+  SELECT id, position FROM memory_threadmessage
+  WHERE thread_id = %(thread)s AND run_id = %(run)s AND processed AND (source = 'user' OR metadata ? 'task')
+  ORDER BY position DESC LIMIT (SELECT count(*) FROM h))
+SELECT (SELECT jsonb_agg(blocks ORDER BY seq) FROM h), (SELECT array_agg(id ORDER BY position) FROM m)
+FROM memory_agentrun run WHERE {FENCE} AND EXISTS (SELECT FROM h)
+"""
+
+
 def take_messages(lease: Lease, context: Context | None = None) -> tuple[list[Message], list[UUID]]:
     """Take up the messages that came while the run was busy, in order; returns them and their ids in the thread.
 
     Args:
         context: precedes the first of them; None when the model was told already.
     """
-    parameters = {
+    parameters = fence_of(lease) | {
         "thread": lease.thread_id,
-        "first": lease.next_seq,
+        "first": lease.progress.next_seq,
         "context": context.text if context else "",
         "digest": context.notes_digest if context else None,
     }
-    rows = execute(TAKE, fence_of(lease) | parameters, None)
+    rows = surely(lambda: execute(TAKE, parameters, None), lambda: looked_up(LOCK_THREAD, TOOK, parameters))
     if not rows:
         raise LeaseLost
     blocks, ids = rows[0]
     taken = [Message(role="user", blocks=BLOCKS.validate_python(each)) for each in blocks or []]
-    lease.next_seq += len(taken)
+    lease.progress.next_seq += len(taken)
     return taken, ids or []

@@ -23,6 +23,7 @@ from agents.engine.journal.fragments import (
     settle_parameters,
 )
 from agents.engine.journal.rows import Cell, Final, Lease, LeaseLost, Settled
+from agents.engine.journal.surely import LET_GO, LOCK_THREAD, looked_up, surely
 from memory import pool
 from memory.ids import new_id
 from memory.messages import Message
@@ -45,8 +46,7 @@ n AS (
   INSERT INTO memory_agentrun (id, thread_id, status, trigger)
   SELECT live_run, id, 'queued', 'message' FROM t WHERE live_run IS NOT NULL),
 {HISTORY}, {SETTLE_CALL}, {CELLS_ANEW.format(more="'{}'", where="")}
-SELECT t.live_run, r.cost, r.cost_known, (SELECT min(created_at) FROM m), {NEXT_IN_LINE},
-  (SELECT array_agg(id) FROM d WHERE was = 'proposed') FROM r, t
+SELECT t.live_run, r.cost, r.cost_known, {NEXT_IN_LINE}, (SELECT array_agg(id) FROM d WHERE was = 'proposed') FROM r, t
 """
 
 WITHDRAWN = line("What you had proposed in the turn that was stopped is withdrawn and was not executed.")
@@ -68,16 +68,16 @@ def final(
     Approvals that nobody has decided end with the run, except those of proposed calls: they outlive it unless it was
     stopped, of which the thread's news tell.
     """
-    entries = [entry(lease.next_seq + place, message) for place, message in enumerate(messages) if message.blocks]
-    crashpoint("D8.before")
-    rows = execute(
-        FINAL,
+    entries = [
+        entry(lease.progress.next_seq + place, message) for place, message in enumerate(messages) if message.blocks
+    ]
+    parameters = (
         fence_of(lease)
         | settle_parameters(lease, settled)
         | {
             "thread": lease.thread_id,
             "user": lease.user_id,
-            "iterations": lease.iterations,
+            "iterations": lease.progress.iterations,
             "status": status,
             "reason": reason,
             "error": error,
@@ -85,14 +85,42 @@ def final(
             "cells": as_json(cells),
             "next_run": new_id(),
             "withdrawn": WITHDRAWN,
-        },
-        on,
+        }
     )
+
+    def attempt() -> Final:
+        return _final(execute(FINAL, parameters, on))
+
+    crashpoint("D8.before")
+    ended = attempt() if on is not None else surely(attempt, lambda: final_landed(lease, status))
     crashpoint("D8.after")
+    return ended
+
+
+ENDED = f"""
+SELECT t.live_run, run.cost, run.cost_known, {NEXT_IN_LINE}, (
+  SELECT array_agg(a.id) FROM agent_actions a JOIN tools_approval p ON p.action_id = a.id
+  WHERE a.run_id = run.id AND a.status = 'cancelled' AND p.state = 'cancelled')
+FROM memory_agentrun run JOIN memory_thread t ON t.id = run.thread_id WHERE {LET_GO} AND run.status = %(status)s
+"""
+
+
+def final_landed(lease: Lease, status: str) -> Final | None:
+    """What `final` has come to when it was committed, after its connection was lost. None: it was not."""
+    parameters = _let_go(lease) | {"status": status}
+    rows = looked_up(LOCK_THREAD, ENDED, parameters)
+    return _final(rows) if rows else None
+
+
+def _let_go(lease: Lease) -> dict[str, object]:
+    return {"run": lease.run_id, "fence": lease.fence, "thread": lease.thread_id, "user": lease.user_id}
+
+
+def _final(rows: list[pool.Row]) -> Final:
     if not rows:
         raise LeaseLost
-    next_run, cost, known, at, in_line, withdrawn = rows[0]
-    return Final(next_run, cost if known else None, at, in_line, withdrawn or ())
+    next_run, cost, known, in_line, withdrawn = rows[0]
+    return Final(next_run, cost if known else None, in_line, withdrawn or ())
 
 
 WAITING = """jsonb_build_object('next_at', r.due_at)"""
@@ -112,7 +140,7 @@ SELECT (SELECT created_at FROM m), (SELECT metadata FROM m), {NEXT_IN_LINE} FROM
 """
 
 
-class Waiting(NamedTuple):
+class Postponed(NamedTuple):
     """The message of a run that waits, as it was stored. Both are None when the run was stopped meanwhile: it is then
     let go of, to be settled by whoever claims it. `in_line` as in `Final`."""
 
@@ -121,16 +149,24 @@ class Waiting(NamedTuple):
     in_line: UUID | None
 
 
-def retry_later(lease: Lease, settled: Settled, seconds: float, cell: Cell) -> Waiting:
+WAITS = f"""
+SELECT m.created_at, m.metadata, {NEXT_IN_LINE}
+FROM memory_agentrun run LEFT JOIN memory_threadmessage m ON m.id = %(cell)s AND run.status = 'retry_wait'
+WHERE {LET_GO} AND run.finished_at IS NULL
+"""
+
+
+def retry_later(lease: Lease, settled: Settled, seconds: float, cell: Cell) -> Postponed:
     """Let go of a run whose model failed, until `seconds` from now. The run stays its thread's live one, so that
     messages which come meanwhile join it. `cell` says so in the thread; its `next_at` is PostgreSQL's."""
-    parameters = {"thread": lease.thread_id, "user": lease.user_id, "seconds": seconds, "cells": as_json([cell])}
+    parameters = _let_go(lease) | {"seconds": seconds, "cells": as_json([cell]), "cell": cell.id}
+    parameters |= fence_of(lease) | settle_parameters(lease, settled)
     crashpoint("wait.before")
-    rows = execute(RETRY_LATER, fence_of(lease) | settle_parameters(lease, settled) | parameters, None)
+    rows = surely(lambda: execute(RETRY_LATER, parameters, None), lambda: looked_up(LOCK_THREAD, WAITS, parameters))
     crashpoint("wait.after")
     if not rows:
         raise LeaseLost
-    return Waiting(*rows[0])
+    return Postponed(*rows[0])
 
 
 RETRY_NOW = """

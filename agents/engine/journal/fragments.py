@@ -1,14 +1,12 @@
 """Pieces that several durable points share: the fence, and rows written from JSON arrays."""
 
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import psycopg
 from psycopg import Connection
 from psycopg.types.json import Jsonb
 
-from agents.engine.journal.rows import Lease, LeaseLost, Pulse, Settled
+from agents.engine.journal.rows import Lease, Settled
 from memory import pool
 from memory.encoding import dumps
 from memory.messages import BLOCKS, Message
@@ -90,7 +88,7 @@ def fence_of(lease: Lease) -> dict[str, object]:
 
 def settle_parameters(lease: Lease, settled: Settled) -> dict[str, object]:
     return {
-        "call": lease.call_id,
+        "call": lease.progress.call_id,
         "call_status": settled.status,
         "input": settled.usage.input_tokens,
         "output": settled.usage.output_tokens,
@@ -110,71 +108,5 @@ def as_json(rows: Sequence[object] | Mapping[str, object]) -> Jsonb:
     return Jsonb(dict(rows) if isinstance(rows, Mapping) else rows, dumps=dumps)
 
 
-# How often, and after which pauses, a statement is tried again whose connection was lost. Seconds.
-PAUSES = (0.1, 0.5, 1.5)
-
-# Waits for the lost statement, which holds the run's row as long as it is still at work on the server. Only a statement
-# that begins after it has ended sees what it did, so this one is of its own.
-LOCK = "SELECT 1 FROM memory_agentrun WHERE id = %(run)s FOR NO KEY UPDATE"
-
-LANDED = """
-SELECT run.status = 'cancelling', t.pending > 0, {landed}
-FROM memory_agentrun run JOIN memory_thread t ON t.id = run.thread_id
-WHERE run.id = %(run)s AND run.lease_token = %(token)s
-"""
-
-
-def fenced(
-    sql: str, lease: Lease, parameters: dict[str, object], landed: str, on: Connection[Any] | None = None
-) -> Pulse:
-    """Execute a durable point exactly once, even when the connection is lost at its commit.
-
-    Args:
-        landed: a condition that is true as soon as the statement has been committed: a row by its known id.
-
-    Raises:
-        LeaseLost: the run is not ours.
-        psycopg.OperationalError: the database stays away; or, with `on`, its transaction is over.
-    """
-    parameters = fence_of(lease) | parameters
-    try:
-        return _pulse(execute(sql, parameters, on))
-    except psycopg.OperationalError as error:
-        if on is not None:
-            raise
-        return _again(sql, parameters, landed, error)
-
-
-def _again(sql: str, parameters: dict[str, object], landed: str, lost: psycopg.OperationalError) -> Pulse:
-    for pause in PAUSES:
-        time.sleep(pause)
-        try:
-            *pulse, has_landed = _looked_up(landed, parameters)
-            return Pulse(*pulse) if has_landed else _pulse(execute(sql, parameters, None))
-        except psycopg.OperationalError as error:
-            lost = error
-    raise lost
-
-
-def has_landed(lease: Lease, landed: str, parameters: dict[str, object]) -> bool:
-    """Whether a statement whose transaction's end was lost has been committed."""
-    return bool(_looked_up(landed, fence_of(lease) | parameters)[-1])
-
-
-def _looked_up(landed: str, parameters: dict[str, object]) -> pool.Row:
-    execute(LOCK, parameters, None)
-    return _found(execute(LANDED.format(landed=landed), parameters, None))
-
-
-def _pulse(rows: list[pool.Row]) -> Pulse:
-    return Pulse(*_found(rows))
-
-
-def _found(rows: list[pool.Row]) -> pool.Row:
-    if not rows:
-        raise LeaseLost
-    return rows[0]
-
-
-def execute(sql: str, parameters: dict[str, object], on: Connection[Any] | None) -> list[pool.Row]:
+def execute(sql: str, parameters: Mapping[str, object], on: Connection[Any] | None) -> list[pool.Row]:
     return pool.execute(sql, parameters) if on is None else pool.execute_on(on, sql, parameters)

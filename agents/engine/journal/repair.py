@@ -42,16 +42,16 @@ WHERE run.id = %(run)s AND {STUCK} RETURNING run.id
 """
 
 
-class Odd(NamedTuple):
+class OddRun(NamedTuple):
     """A run that is not as it should be."""
 
     run_id: UUID
     status: str
 
 
-def stuck_runs(limit: int) -> list[Odd]:
+def stuck_runs(limit: int) -> list[OddRun]:
     """Live runs that no worker will ever take up, and runs whose holder gives no sign any more."""
-    return [Odd(*row) for row in pool.execute(STUCK_RUNS, _patience() | {"limit": limit})]
+    return [OddRun(*row) for row in pool.execute(STUCK_RUNS, _patience() | {"limit": limit})]
 
 
 def release(run_id: UUID) -> bool:
@@ -67,7 +67,7 @@ STALE = f"run.status IN ('queued', 'running', 'cancelling') AND {SILENT}"
 
 STALE_RUNS = f"""
 SELECT run.id, run.status FROM memory_agentrun run JOIN memory_thread t ON t.id = run.thread_id
-WHERE (t.kind = %(kind)s) = %(alike)s AND {STALE} ORDER BY run.created_at LIMIT %(limit)s
+WHERE t.kind {{comparison}} %(kind)s AND {STALE} ORDER BY run.created_at LIMIT %(limit)s
 """
 
 ABANDON = f"""
@@ -91,10 +91,19 @@ SELECT r.thread_id, l.user_id, {NEXT_IN_LINE_OF.format(user="l.user_id")} FROM r
 """
 
 
-def stale_runs(kind: str, alike: bool, silence: float, limit: int) -> list[Odd]:
-    """Runs that gave no sign for `silence` seconds, of agents of one kind (`alike`) or of all others."""
-    wanted = {"kind": kind, "alike": alike, "silence": silence, "limit": limit}
-    return [Odd(*row) for row in pool.execute(STALE_RUNS, wanted)]
+def stale_runs_of(kind: str, silence: float, limit: int) -> list[OddRun]:
+    """Runs that gave no sign for `silence` seconds, of agents of one kind."""
+    return _stale_runs("=", kind, silence, limit)
+
+
+def stale_runs_of_others(kind: str, silence: float, limit: int) -> list[OddRun]:
+    """The same of agents of every other kind."""
+    return _stale_runs("<>", kind, silence, limit)
+
+
+def _stale_runs(comparison: str, kind: str, silence: float, limit: int) -> list[OddRun]:
+    wanted = {"kind": kind, "silence": silence, "limit": limit}
+    return [OddRun(*row) for row in pool.execute(STALE_RUNS.format(comparison=comparison), wanted)]
 
 
 class Abandoned(NamedTuple):

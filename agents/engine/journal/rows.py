@@ -19,9 +19,12 @@ class LeaseLost(Exception):
 
 
 @dataclass(slots=True)
-class Lease:
-    """A claimed run, as its worker holds it.
+class Progress:
+    """How far a claimed run has come; its worker moves it on. First as the claim found it.
 
+    step: counts the replies of the model that are over, with their calls.
+    call_id: the model call that is started or follows.
+    cancelling: whether the run was to be stopped when it was claimed.
     recoveries: how often a worker has died on it. retries: how often it has waited for the model in this step.
     resumed: whether it was claimed before, so that something of it may be open.
     open_step: whether the reply of its step is recorded already and its calls are to be answered first.
@@ -31,15 +34,10 @@ class Lease:
     iterations: how many steps have had their reply; at a run's end that is its `step`.
     """
 
-    run_id: UUID
-    token: UUID
-    thread_id: UUID
-    user_id: int
     step: int
-    fence: int
     call_id: UUID
-    cancelling: bool
-    recoveries: int
+    cancelling: bool = False
+    recoveries: int = 0
     retries: int = 0
     resumed: bool = False
     open_step: bool = False
@@ -47,6 +45,18 @@ class Lease:
     guard: LoopGuard = field(default_factory=LoopGuard)
     next_seq: int = 1
     iterations: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The right to work on a run: every write depends on the token, and `fence` counts the claims."""
+
+    run_id: UUID
+    token: UUID
+    thread_id: UUID
+    user_id: int
+    fence: int
+    progress: Progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +132,7 @@ class ActionOutcome:
     undo: dict[str, Any] | None
 
 
-class Stand(NamedTuple):
+class WaitAnswer(NamedTuple):
     """Why a run that wanted to wait for approvals does or does not: `waits`, or what came meanwhile. `in_line` as in
     `Final`."""
 
@@ -149,6 +159,5 @@ class Final:
 
     next_run: UUID | None
     cost: Decimal | None
-    at: datetime | None
     in_line: UUID | None
     withdrawn: Sequence[UUID]

@@ -7,6 +7,7 @@ from uuid import UUID
 from psycopg import Connection
 
 from agents.engine.crashpoints import crashpoint
+from agents.engine.journal.fenced import fenced, landed
 from agents.engine.journal.fragments import (
     CELLS,
     FENCE,
@@ -16,8 +17,6 @@ from agents.engine.journal.fragments import (
     TOTALS,
     as_json,
     entry,
-    fenced,
-    has_landed,
     settle_parameters,
 )
 from agents.engine.journal.rows import (
@@ -66,7 +65,7 @@ def reply(
 ) -> Pulse:
     """D3 + D5: the assistant's entry, what the call used, and its tool calls (at least one) as started. D4: those
     that need approval as intent, with what is asked for."""
-    entries = [entry(lease.next_seq, message)] if message.blocks else []
+    entries = [entry(lease.progress.next_seq, message)] if message.blocks else []
     crashpoint("D5.before")
     pulse = fenced(
         REPLY,
@@ -84,7 +83,7 @@ def reply(
         REPLY_LANDED,
     )
     crashpoint("D5.after")
-    lease.next_seq += len(entries)
+    lease.progress.next_seq += len(entries)
     return pulse
 
 
@@ -126,7 +125,7 @@ def outcome(
         entries: history places (already reserved by the caller) and what goes there.
         on: the connection whose open transaction holds a local tool's effect; None commits by itself.
     """
-    call = new_id() if next_call else None
+    call, progress = new_id() if next_call else None, lease.progress
     crashpoint("D7.before" if next_call else "D6.before")
     pulse = fenced(
         OUTCOME,
@@ -136,7 +135,7 @@ def outcome(
             "entries": as_json([entry(seq, message) for seq, message in entries.items()]),
             "cells": as_json(cells),
             "advance": 1 if next_call else 0,
-            "guard": as_json(lease.guard.model_dump(mode="json", exclude_defaults=True)) if next_call else None,
+            "guard": as_json(progress.guard.model_dump(mode="json", exclude_defaults=True)) if next_call else None,
             "call": call,
             "first": outcomes[0].id if outcomes else None,
             "provider": next_call.provider if next_call else "",
@@ -148,13 +147,13 @@ def outcome(
     )
     crashpoint("D7.after" if next_call else "D6.after")
     if call is not None:
-        lease.step, lease.call_id = lease.step + 1, call
+        progress.step, progress.call_id = progress.step + 1, call
     return pulse
 
 
-def outcome_landed(lease: Lease, action_id: UUID) -> bool:
+def outcome_landed(lease: Lease, action_id: UUID) -> Pulse | None:
     """Whether the transaction that recorded this outcome was committed, after its connection was lost."""
-    return has_landed(lease, OUTCOME_LANDED, {"call": None, "first": action_id})
+    return landed(lease, OUTCOME_LANDED, {"call": None, "first": action_id})
 
 
 CALL_AGAIN = f"""
@@ -184,7 +183,7 @@ def call_again(lease: Lease, failed: Settled, next_call: NextCall) -> Pulse:
         "EXISTS (SELECT FROM agents_modelcall WHERE id = %(next)s)",
     )
     crashpoint("D2.after")
-    lease.call_id = following
+    lease.progress.call_id = following
     return pulse
 
 

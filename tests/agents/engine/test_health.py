@@ -248,7 +248,7 @@ def test_jobs_of_runs_that_are_over_leave_the_queue(goal: Goal) -> None:
     alive = live_run(goal.thread, status=RunStatus.QUEUED)
     for run_id in (alive.pk, AgentRunFactory.create().pk, new_id()):
         queue.enqueue("agents.engine.jobs.run", str(run_id))
-    bell.ring_archive(goal.thread.pk, "idle")
+    bell.ring_archive(goal.thread.pk, goal.user_id, "idle")
     monitor.examine(fix=True)
     assert [job.args for job in queue.get_jobs()] == [(str(alive.pk),), (str(goal.thread.pk), "idle")]
 

@@ -13,9 +13,8 @@ import pytest
 from django.db import connections, transaction
 from django.utils import timezone
 
-from agents import services
 from agents.engine import journal
-from agents.engine.journal import Lease, fragments
+from agents.engine.journal import Lease, Progress, fenced
 from agents.engine.leases import Held, Leases
 from goals.models import Goal
 from memory import pool
@@ -49,7 +48,7 @@ def held_again(run: AgentRun) -> Lease:
     AgentRun.objects.filter(pk=run.pk).update(
         status=RunStatus.RUNNING, lease_token=token, lease_until=until, due_at=None
     )
-    return Lease(run.pk, token, run.thread_id, run.thread.user_id, run.step, 1, new_id(), False, 0)
+    return Lease(run.pk, token, run.thread_id, run.thread.user_id, 1, Progress(run.step, new_id()))
 
 
 def somebody_waits() -> bool:
@@ -88,7 +87,7 @@ def test_a_lost_commit_that_lands_while_it_is_looked_up_counts(
         [call, run.pk],
     )
     with ThreadPoolExecutor(1) as elsewhere:
-        landed = elsewhere.submit(fragments.has_landed, lease, CALL_EXISTS, {"call": call})
+        landed = elsewhere.submit(fenced.landed, lease, CALL_EXISTS, {"call": call})
         wait_until(somebody_waits, 20)
         other_session.commit()
         assert landed.result(timeout=20)
@@ -104,9 +103,9 @@ def test_after_a_restart_of_the_database_one_statement_fails_and_not_one_for_eac
         " AND query = 'SELECT pg_sleep(0.5)'"
     )
     failed = 0
-    for number in range(20):
+    for _ in range(20):
         try:
-            services.send_message(goal.thread, f"message {number}")
+            pool.execute("SELECT 1", {})
         except psycopg.OperationalError:
             failed += 1
     assert failed == 1
@@ -116,7 +115,7 @@ def test_a_run_that_was_lost_and_claimed_here_again_is_not_forgotten_when_its_ol
     leases, run_id = Leases(), new_id()
 
     def held() -> AbstractContextManager[Held]:
-        lease = Lease(run_id, new_id(), new_id(), 1, 0, 1, new_id(), False, 0)
+        lease = Lease(run_id, new_id(), new_id(), 1, 1, Progress(0, new_id()))
         return leases.hold(lease, CancelToken(), time.monotonic())
 
     with ExitStack() as old:

@@ -13,7 +13,7 @@ from pytest_django.fixtures import Settings
 from agents import services
 from agents.engine import jobs, journal, sweeper
 from agents.engine.leases import leases
-from agents.engine.steps import Steps
+from agents.engine.record import Record
 from agents.models import AgentTask, ModelCall, TaskStatus
 from agents.refusals import Refused
 from agents.stopping import stop_run
@@ -174,7 +174,7 @@ def test_a_database_that_goes_away_leaves_the_run_for_the_next_worker(
 def test_a_lost_lease_is_not_written_down_as_the_users_stop(
     goal: Goal, rung: list[UUID], llm: LLMServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def lose(self: Steps, *args: object) -> None:
+    def lose(self: Record, *args: object) -> None:
         self.held.lose("the worker stops")
         self.held.cancel.check()
 
@@ -182,7 +182,7 @@ def test_a_lost_lease_is_not_written_down_as_the_users_stop(
     services.send_message(goal.thread, "Note: new shoes")
     run_id = rung.pop()
     with monkeypatch.context() as losing:
-        losing.setattr(Steps, "may_start", lose)
+        losing.setattr(Record, "may_start", lose)
         jobs.run(str(run_id))
     assert AgentRun.objects.get(pk=run_id).status == RunStatus.RUNNING
     assert not HistoryEntry.objects.filter(role="tool").exists()

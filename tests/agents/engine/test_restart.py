@@ -27,7 +27,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[UUID]:
     """The runs that are to be started from the summary, in place of the doorbell."""
     asked: list[UUID] = []
 
-    def ask(run_id: UUID) -> bool:
+    def ask(run_id: UUID, user_id: int) -> bool:
         asked.append(run_id)
         return True
 

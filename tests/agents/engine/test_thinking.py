@@ -3,7 +3,7 @@
 import pytest
 
 from agents.connections import Choice
-from agents.engine.thinking import call
+from agents.engine.thinking import ask
 from agents.providers.base import Endpoint, ProviderError
 from tests.llm_script import Reply, Status
 from tests.llm_server import LLMServer
@@ -15,7 +15,7 @@ def choice(llm: LLMServer) -> Choice:
 
 def test_one_text_gets_one_answer_without_tools(llm: LLMServer) -> None:
     llm.script([Reply(text="A run in May")])
-    reply = call(choice(llm), "Give it a title.", "I want to run a half marathon in May")
+    reply = ask(choice(llm), "Give it a title.", "I want to run a half marathon in May")
     assert reply.message.text == "A run in May"
     assert "tools" not in llm.requests[0].body
 
@@ -23,4 +23,4 @@ def test_one_text_gets_one_answer_without_tools(llm: LLMServer) -> None:
 def test_a_failure_is_told_to_the_caller(llm: LLMServer) -> None:
     llm.script([Status(500, body={"error": {"message": "no"}})])
     with pytest.raises(ProviderError):
-        call(choice(llm), "Give it a title.", "Hi")
+        ask(choice(llm), "Give it a title.", "Hi")

@@ -21,7 +21,7 @@ from agents.refusals import Refused
 from agents.stopping import stop_run
 from goals.models import Goal
 from goals.services import archive_goal, reopen_goal
-from memory.archive import Finish
+from memory.archive import Outcome
 from memory.models import AgentRun, ArchiveReason, HistoryEntry, RunStatus, Thread, Trigger
 from tests.agents.engine.test_approvals import decide
 from tests.agents.engine.test_archiving import summaries, talk
@@ -213,7 +213,7 @@ def test_con_05_d_a_call_that_is_archived_with_its_session_cannot_be_approved(
     goal: Goal, proposed: AgentAction, say: Say, rung: list[UUID], llm: LLMServer, world: World
 ) -> None:
     summaries(llm, Reply(text="They wrote a mail."))
-    assert archiving.archive_session(goal.thread_id, ArchiveReason.IDLE) is Finish.DONE
+    assert archiving.archive_session(goal.thread_id, ArchiveReason.IDLE) is Outcome.DONE
     with pytest.raises(Refused, match="withdrawn"):
         decide(proposed, ApprovalState.APPROVED)
     assert not rung
@@ -246,7 +246,7 @@ def test_con_05_d_a_call_that_stays_in_the_live_session_can_still_be_approved(
     llm.script([Reply(calls=[EMAIL]), Reply(text="It waits."), Reply(text="Sent.")])
     say("Write to them")
     say("By the way, hello")
-    assert archiving.archive_session(goal.thread_id, ArchiveReason.LONG) is Finish.DONE
+    assert archiving.archive_session(goal.thread_id, ArchiveReason.LONG) is Outcome.DONE
     decide(AgentAction.objects.get(tool="send_email"), ApprovalState.APPROVED)
     work(rung)
     assert world.texts("send_email") == ["hello"]
