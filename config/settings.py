@@ -6,12 +6,10 @@ import django_stubs_ext
 import environ
 from django.core.exceptions import ImproperlyConfigured
 from django.utils.csp import CSP
-from redis.backoff import NoBackoff
-from redis.retry import Retry
 
+from config import servers
 from config.logs import logging_config
 from config.mail import mailer
-from memory.alive import check
 
 # Generic classes such as ModelAdmin[Goal] are written for the type checker; this makes them work at run time.
 django_stubs_ext.monkeypatch()
@@ -101,36 +99,17 @@ TEMPLATES = [
 ]
 
 # -- Servers ----------------------------------------------------------------------------------------------------------
-# Every time-out is set: a link that is dead must be noticed, not waited for.
-DATABASES = {"default": env.db_url("DATABASE_URL", default="postgres://waymark@localhost/waymark")}
-DATABASES["default"]["OPTIONS"] = {
-    **DATABASES["default"].get("OPTIONS", {}),
-    "connect_timeout": 5,
-    "tcp_user_timeout": 15_000,
-    "keepalives_idle": 10,
-    "keepalives_interval": 5,
-    "keepalives_count": 2,
-    "options": "-c statement_timeout=30000 -c lock_timeout=10000 -c idle_in_transaction_session_timeout=60000",
-    "pool": {
-        "min_size": 0,
-        "max_size": env.int("WAYMARK_DB_POOL", default=20),
-        "timeout": 20,
-        "max_idle": 120,
-        "check": check,
-    },
+DATABASES = {
+    "default": servers.database(
+        env.db_url("DATABASE_URL", default="postgres://waymark@localhost/waymark"),
+        env.int("WAYMARK_DB_POOL", default=20),
+    )
 }
-DATABASES["default"]["DISABLE_SERVER_SIDE_CURSORS"] = False
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 REDIS_URL = env.str("REDIS_URL", default="redis://localhost:6379/0")
 REDIS_PREFIX = env.str("WAYMARK_REDIS_PREFIX", default="waymark:")
-# A dead Redis must be noticed at once, by whoever rings as by the worker that waits for a ring.
-REDIS_OPTIONS = {
-    "max_connections": 50,
-    "socket_connect_timeout": 2,
-    "socket_timeout": 5,
-    "retry": Retry(NoBackoff(), 0),
-}
+REDIS_OPTIONS = servers.REDIS_OPTIONS
 RQ_QUEUES = {"default": {"URL": REDIS_URL, "DEFAULT_TIMEOUT": 3600, "REDIS_CLIENT_KWARGS": REDIS_OPTIONS}}
 RQ_SHOW_ADMIN_LINK = False  # their pages are at /admin/django-rq/ (config.rq_urls)
 

@@ -79,7 +79,7 @@ def test_the_main_job_in_front_of_ones_eyes(page: Page, goal: Goal) -> None:
     expect(page.locator(".step", has_text="Created a note")).to_be_visible()
     wait_for_end(page, goal)
     note = Note.objects.get(thread=goal.thread)
-    expect(page.locator("#panel-notes a")).to_have_text(note.title)
+    expect(page.locator("#panel-notes a").first).to_have_text(note.title)
     expect(page.locator(".say").last).to_contain_text("demonstration")
     expect(page.locator(".say-foot .end")).to_contain_text("step")
     expect(page.locator("#empty")).to_have_count(0)

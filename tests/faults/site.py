@@ -142,7 +142,9 @@ class Site:
             child.kill()
 
     def log(self, child: Child) -> str:
-        return (self.folder / f"{child.name}.log").read_text()
+        """What a process has said; nothing, when it was killed before it could."""
+        path = self.folder / f"{child.name}.log"
+        return path.read_text() if path.exists() else ""
 
     def command(self, *args: str) -> str:
         """The output of a manage.py command."""

@@ -101,9 +101,9 @@ def test_a_list_of_models_has_a_deadline_however_lively_its_server(
 ) -> None:
     monkeypatch.setattr(probe, "PATIENCE_SECONDS", 0.5)
     with pytest.raises(ProviderError) as caught:
-        probe.list_models(Endpoint("compatible", f"{dripping}/v1"))
+        probe.list_models(Endpoint("compatible", f"{dripping}/v1", anywhere=True))
     assert caught.value.trouble is Trouble.TIMEOUT
-    assert not probe.test_connection(Endpoint("compatible", f"{dripping}/v1"), "m").ok
+    assert not probe.test_connection(Endpoint("compatible", f"{dripping}/v1", anywhere=True), "m").ok
 
 
 def test_whoever_drips_at_the_port_of_ollama_is_not_waited_for(dripping: str) -> None:
