@@ -115,7 +115,7 @@ def test_without_valkey_a_page_asks_for_the_answer_and_is_live_again_with_it(
 ) -> None:
     first, second = threading.Event(), threading.Event()
     site.mind.scripted["How far"] = iter([Reply(HALF * 2 + WHOLE, hold=first)])
-    site.mind.scripted["And now"] = iter([Reply(HALF * 2, hold=second)])
+    site.mind.scripted["And then"] = iter([Reply(HALF * 2, hold=second)])
     page.clock.install()
     look_at(page, goal)
     with site.worker():
@@ -136,8 +136,11 @@ def test_without_valkey_a_page_asks_for_the_answer_and_is_live_again_with_it(
         expect(page.locator(".ask").last).to_contain_text("And now?")
         site.spawn(site.valkey)
         expect(page.locator(".bar .live").first).to_have_text("Live", timeout=SLOW)
+        expect(page.locator(".say .prose")).to_have_count(2, timeout=SLOW)
+        assert_ready(page)
+        send(page, "And then?")
         expect(page.locator(".say[aria-busy]")).to_contain_text("nobody will hear of again", timeout=SLOW)
         second.set()
-        expect(page.locator(".say .prose")).to_have_count(2, timeout=SLOW)
+        expect(page.locator(".say .prose")).to_have_count(3, timeout=SLOW)
         assert_ready(page)
         assert_equals_reload(page)
