@@ -153,7 +153,7 @@ def test_a_refused_history_starts_from_its_summary_by_a_press(page: Page, goal: 
     assert_equals_reload(page)
     press.click()
     expect(page.locator("#toasts")).to_contain_text("is being summed up")
-    expect(page.locator(".say .prose")).to_have_text("From the summary, then.", timeout=SLOW)
+    expect(page.locator(".say .prose")).to_have_text(["From the summary, then."], timeout=SLOW)
     wait_for_end(page, goal)
     expect(page.locator(".session-end")).to_contain_text(SUMMARY)
     expect(page.locator(".ask p")).to_have_text(["How far on Sunday?"] * 2)

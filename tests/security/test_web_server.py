@@ -73,7 +73,7 @@ def test_an_answer_may_take_longer_than_a_request(address: str) -> None:
 def test_one_address_has_so_many_connections_and_no_more(address: str) -> None:
     with ExitStack() as lines:
         first = [lines.enter_context(connected(address, SOMEBODY)) for _ in range(5)]
-        assert ended_within(lines.enter_context(connected(address, SOMEBODY)), 1)
+        assert is_hung_up_on(address)
         with connected(address) as other:
             other.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
             assert b"200 OK" in other.recv(64)
@@ -81,13 +81,22 @@ def test_one_address_has_so_many_connections_and_no_more(address: str) -> None:
         wait_until(lambda: is_served(address))
 
 
+def is_hung_up_on(address: str) -> bool:
+    """The end may come before the caller knows that there was a beginning."""
+    try:
+        with connected(address, SOMEBODY) as line:
+            return ended_within(line, 20)
+    except ConnectionResetError:
+        return True
+
+
 def is_served(address: str) -> bool:
-    with connected(address, SOMEBODY) as line:
-        try:
+    try:
+        with connected(address, SOMEBODY) as line:
             line.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
             return b"200 OK" in line.recv(64)
-        except OSError:
-            return False
+    except OSError:
+        return False
 
 
 def connected(address: str, source: tuple[str, int] | None = None) -> socket.socket:
