@@ -1,18 +1,18 @@
 """Questions to other servers that somebody waits for: asked beside the pages, whose threads are few (threat T16)."""
 
 import asyncio
-import threading
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 
 from django.http import StreamingHttpResponse
 
+from agents.shares import Shares
+
 ASKED_AT_ONCE = 4
 
 _threads = ThreadPoolExecutor(ASKED_AT_ONCE, thread_name_prefix="outside")
-_asking: set[int] = set()
-_lock = threading.Lock()
+_asking = Shares(lambda: 1)
 
 
 class Busy(Exception):
@@ -26,10 +26,8 @@ def answer_later(user_id: int, ask: Callable[[], str]) -> StreamingHttpResponse:
     Raises:
         Busy: one question at a time for each user.
     """
-    with _lock:
-        if user_id in _asking:
-            raise Busy
-        _asking.add(user_id)
+    if not _asking.begin(user_id):
+        raise Busy
     return StreamingHttpResponse(_when_done(_threads.submit(copy_context().run, _asked, user_id, ask)))
 
 
@@ -37,8 +35,7 @@ def _asked(user_id: int, ask: Callable[[], str]) -> str:
     try:
         return ask()
     finally:
-        with _lock:
-            _asking.discard(user_id)
+        _asking.end(user_id)
 
 
 async def _when_done(answer: Future[str]) -> AsyncIterator[bytes]:

@@ -1,26 +1,37 @@
-"""No user holds all threads of the web process (threat T16)."""
+"""No user holds what all share: threads, connections, questions to other servers (threat T16)."""
 
 import threading
 from collections import Counter
+from collections.abc import Callable
 
-MOST = 12
+
+class Shares:
+    """How many of one thing each user has at once, in this process. Thread-safe."""
+
+    def __init__(self, most: Callable[[], int]) -> None:
+        self._most = most
+        self._taken: Counter[int] = Counter()
+        self._lock = threading.Lock()
+
+    def begin(self, user_id: int) -> bool:
+        """Count one more; False when the user has too many. Each that was counted must `end`."""
+        with self._lock:
+            if self.are_taken(user_id):
+                return False
+            self._taken[user_id] += 1
+            return True
+
+    def end(self, user_id: int) -> None:
+        with self._lock:
+            self._taken[user_id] -= 1
+            if not self._taken[user_id]:
+                del self._taken[user_id]
+
+    def are_taken(self, user_id: int) -> bool:
+        return self._taken[user_id] >= self._most()
+
+
+MOST_REQUESTS = 12
 """Requests of one user at work at once: half of the threads (config.handler), twice what a browser opens."""
 
-_at_work: Counter[int] = Counter()
-_lock = threading.Lock()
-
-
-def begin(user_id: int) -> bool:
-    """Count a request; False when the user has too many at work. Each that was counted must `end`."""
-    with _lock:
-        if _at_work[user_id] >= MOST:
-            return False
-        _at_work[user_id] += 1
-        return True
-
-
-def end(user_id: int) -> None:
-    with _lock:
-        _at_work[user_id] -= 1
-        if not _at_work[user_id]:
-            del _at_work[user_id]
+requests = Shares(lambda: MOST_REQUESTS)

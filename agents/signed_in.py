@@ -29,11 +29,11 @@ def signed_in[**P](view: "Callable[Concatenate[SignedInRequest, P], HttpResponse
 
 def _shared[**P](view: "Callable[Concatenate[SignedInRequest, P], HttpResponseBase]") -> View[P]:
     def within_share(request: Any, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
-        if not shares.begin(request.user.pk):
+        if not shares.requests.begin(request.user.pk):
             return HttpResponse(_("Too many requests at once."), status=429, headers={"Retry-After": "1"})
         try:
             return view(request, *args, **kwargs)
         finally:
-            shares.end(request.user.pk)
+            shares.requests.end(request.user.pk)
 
     return within_share

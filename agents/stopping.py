@@ -10,8 +10,7 @@ from django.db.models import Q
 from agents.decisions import withdraw
 from agents.engine import bell, journal
 from agents.engine.control import request_stop
-from agents.live.announce import announce_run, posted
-from agents.live.stream import publish
+from agents.live.announce import announce_message, announce_run
 from agents.models import AgentTask, TaskStatus
 from memory.metadata import MessageMetadata
 from memory.models import STOPPED, AgentRun, OwnedQuerySet, Source, Thread, ThreadMessage
@@ -72,7 +71,7 @@ def _say_called_back(run: AgentRun, titles: Sequence[str]) -> None:
     message = ThreadMessage.objects.create(
         thread=run.thread, run=run, source=Source.AGENT, content=words, metadata=metadata
     )
-    publish(run.thread_id, run.thread.user_id, posted(message))
+    announce_message(message, run.thread.user_id)
 
 
 def close_thread(thread: Thread) -> None:

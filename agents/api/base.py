@@ -83,13 +83,13 @@ class ApiView(APIView):
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
         if isinstance(request.user, User):
-            if not shares.begin(request.user.pk):
+            if not shares.requests.begin(request.user.pk):
                 raise Throttled(1)
             self._counted = request.user.pk
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
         if self._counted is not None:
-            shares.end(self._counted)
+            shares.requests.end(self._counted)
         return super().finalize_response(request, response, *args, **kwargs)
 
     def perform_content_negotiation(self, request: Request, force: bool = False) -> tuple[BaseRenderer, str]:

@@ -15,7 +15,7 @@ from rest_framework.response import Response
 from agents.api.base import Access, ApiView
 from agents.api.pages import Order, page
 from agents.api.schema import documented, listed
-from agents.live import seats
+from agents.live.seats import seats
 from agents.live.snapshot import message_json, tip
 from agents.live.sse import event_stream
 from agents.models import DeviceToken

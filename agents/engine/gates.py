@@ -47,7 +47,7 @@ def wait(record: Record) -> None:
         Parked: the run is nobody's now.
         Cancelled: the run was stopped.
     """
-    record.outcomes([call for call in record.calls if call.result and not call.recorded])
+    record.outcomes([call for call in record.unrecorded if call.result])
     crashpoint("D4.before")
     lease = record.lease
     answer = journal.surely(partial(_let_go, lease), partial(journal.waits_for_approval, lease))

@@ -16,9 +16,10 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.template.loader import render_to_string
 
-from agents.live import frames, seats
+from agents.live import frames
 from agents.live.hub import Closed, Feed, hub
 from agents.live.offload import offload
+from agents.live.seats import seats
 from agents.live.viewer import Viewer
 from memory.models import Thread
 
@@ -51,10 +52,10 @@ class LiveConsumer(AsyncWebsocketConsumer):
         if not user.is_authenticated:
             await self.close(SIGNED_OUT)
             return
-        if seats.are_taken(user.pk):
+        if not seats.begin(user.pk):
             await self.close(TOO_MANY)
             return
-        self._seat.enter_context(seats.seat(user.pk))
+        self._seat.callback(seats.end, user.pk)
         thread_id = self.scope["url_route"]["kwargs"].get("thread_id")
         if thread_id is not None:
             self._thread = await offload(_own_thread, user, thread_id)

@@ -11,7 +11,7 @@ from django.http import StreamingHttpResponse
 from agents.live.hub import Arrival, Closed, Feed, hub
 from agents.live.keys import kind_of
 from agents.live.offload import offload
-from agents.live.seats import are_taken, seat
+from agents.live.seats import seats
 from agents.live.snapshot import snapshot
 from memory.encoding import dumps
 
@@ -46,12 +46,14 @@ def event_stream(
 
 async def _seated(user_id: int, chunks: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
     """Those who came at the same moment were all let in."""
-    if are_taken(user_id):
+    if not seats.begin(user_id):
         return
-    with seat(user_id):
+    try:
         async with aclosing(chunks):
             async for chunk in chunks:
                 yield chunk
+    finally:
+        seats.end(user_id)
 
 
 async def _chunks(thread_id: UUID, after: str, allowed: Allowed | None) -> AsyncGenerator[bytes]:

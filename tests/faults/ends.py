@@ -48,10 +48,11 @@ def after_the_last_commit(site: Site, goal: Goal) -> None:
         site.door.send(goal, "jot")
 
 
-def within_the_last_commit(site: Site, goal: Goal) -> None:
-    """The run's end is written and holds its locks; the message comes to them, and then it is committed."""
+def within_the_last_commit(site: Site, goal: Goal, plan: str = "jot") -> None:
+    """The end of a run, or its wait, is written and holds its locks; the message comes to them, and then it is
+    committed."""
     with held(site, END) as commit, site.worker(), ThreadPoolExecutor(1) as people:
-        site.door.send(goal, "jot")
+        site.door.send(goal, plan)
         wait_until(partial(waits, site, "advisory"), 30)
         message = people.submit(site.door.send, goal, "jot")
         wait_until(partial(waits, site, "transactionid"), 30)

@@ -4,12 +4,11 @@ import contextlib
 import time
 import uuid
 from collections.abc import Callable, Collection
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from random import Random
 
 from tests.faults.door import Door, Goal, Question
-from tests.faults.ends import END, frozen, held, waits
+from tests.faults.ends import frozen, within_the_last_commit
 from tests.faults.races import at_once
 from tests.faults.rules import LOST, REPEATED, Violation
 from tests.faults.site import Site
@@ -111,14 +110,7 @@ def message_as_a_run_waits(site: Site, rounds: int, dice: Random) -> Tally:
 
 
 def _message_within(site: Site, goal: Goal) -> None:
-    with held(site, END) as commit, site.worker(), ThreadPoolExecutor(1) as others:
-        site.door.send(goal, "wire jot")
-        wait_until(partial(waits, site, "advisory"), 30)
-        message = others.submit(site.door.send, goal, "jot")
-        wait_until(partial(waits, site, "transactionid"), 30)
-        commit()
-        message.result()
-        site.quiet([goal])
+    within_the_last_commit(site, goal, "wire jot")
 
 
 def _message_before(site: Site, goal: Goal) -> None:

@@ -113,8 +113,8 @@ def test_whoever_drips_at_the_port_of_ollama_is_not_waited_for(dripping: str) ->
 
 def test_the_requests_of_one_user_leave_threads_for_others() -> None:
     user, other = UserFactory.create(), UserFactory.create()
-    for _ in range(shares.MOST):
-        assert shares.begin(user.pk)
+    for _ in range(shares.MOST_REQUESTS):
+        assert shares.requests.begin(user.pk)
     try:
         client = Client()
         client.force_login(user)
@@ -122,8 +122,8 @@ def test_the_requests_of_one_user_leave_threads_for_others() -> None:
         assert client.get("/api/v1/runs", headers=bearer(user)).status_code == 429
         assert client.get("/api/v1/runs", headers=bearer(other)).status_code == 200
     finally:
-        for _ in range(shares.MOST):
-            shares.end(user.pk)
+        for _ in range(shares.MOST_REQUESTS):
+            shares.requests.end(user.pk)
     assert client.get("/welcome/").status_code == 200
     assert client.get("/api/v1/runs", headers=bearer(user)).status_code == 200
-    assert not shares._at_work
+    assert not shares.requests._taken

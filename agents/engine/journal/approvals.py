@@ -9,9 +9,9 @@ from agents.engine.crashpoints import crashpoint
 from agents.engine.journal.fenced import fenced
 from agents.engine.journal.fragments import FENCE, NEXT_IN_LINE, PULSE, execute, fence_of
 from agents.engine.journal.rows import Lease, LeaseLost, Pulse, WaitAnswer
-from agents.engine.journal.surely import LET_GO, LOCK_THREAD, looked_up
+from agents.engine.journal.surely import LET_GO, LOCK_THREAD, let_go_by, looked_up
 
-LOCK_RUN = f"SELECT 1 FROM memory_agentrun run WHERE {FENCE} FOR NO KEY UPDATE"
+LOCK_OURS = f"SELECT 1 FROM memory_agentrun run WHERE {FENCE} FOR NO KEY UPDATE"
 
 # Messages and decisions take the same locks first, so that this statement sees what they have committed.
 WAIT = f"""
@@ -36,7 +36,7 @@ def wait_for_approval(lease: Lease, on: Connection[Any]) -> WaitAnswer:
     """
     parameters = fence_of(lease) | {"thread": lease.thread_id, "user": lease.user_id, "step": lease.progress.step}
     execute(LOCK_THREAD, parameters, on)
-    if not execute(LOCK_RUN, parameters, on):
+    if not execute(LOCK_OURS, parameters, on):
         raise LeaseLost
     return WaitAnswer(*execute(WAIT, parameters, on)[0])
 
@@ -49,8 +49,7 @@ SELECT true, false, false, {NEXT_IN_LINE} FROM memory_agentrun run WHERE {LET_GO
 def waits_for_approval(lease: Lease) -> WaitAnswer | None:
     """Whether the transaction of `wait_for_approval` was committed and let go of the run, after its connection was
     lost. None: it did not."""
-    parameters = {"run": lease.run_id, "thread": lease.thread_id, "user": lease.user_id, "fence": lease.fence}
-    rows = looked_up(LOCK_THREAD, WAITS, parameters)
+    rows = looked_up(LOCK_THREAD, WAITS, let_go_by(lease))
     return WaitAnswer(*rows[0]) if rows else None
 
 

@@ -47,6 +47,9 @@ t AS (
 
 CRASHED = "The worker ended before an outcome was recorded."
 
+OPEN_STEP = """EXISTS (
+  SELECT FROM agent_actions a WHERE a.run_id = run.id AND a.step = run.step AND a.repeats_id IS NULL)"""
+
 FIRST_FREE = "(SELECT coalesce(max(e.seq), 0) + 1 FROM memory_historyentry e WHERE e.thread_id = (SELECT id FROM l))"
 
 CLAIM = f"""
@@ -66,8 +69,8 @@ r AS (
   WHERE run.id = %(run)s AND (f.free OR run.status = 'cancelling') AND (
     run.status = 'queued' OR run.status = 'retry_wait' AND run.due_at <= clock_timestamp()
     OR run.status IN ('running', 'cancelling') AND run.lease_until < clock_timestamp())
-  RETURNING run.id, run.thread_id, run.fence, run.step, run.status, run.recoveries, run.retries, run.guard, EXISTS (
-    SELECT FROM agent_actions a WHERE a.run_id = run.id AND a.step = run.step AND a.repeats_id IS NULL) AS open_step),
+  RETURNING run.id, run.thread_id, run.fence, run.step, run.status, run.recoveries, run.retries, run.guard,
+    {OPEN_STEP} AS open_step),
 {TAKEN.format(first=FIRST_FREE, only_if=" AND NOT r.open_step")},
 b AS (
   UPDATE agents_modelcall SET status = 'failed', error = %(crashed)s, finished_at = clock_timestamp() FROM r
@@ -80,13 +83,13 @@ SELECT r.thread_id, l.user_id, r.step, r.fence, r.status = 'cancelling', r.recov
 """
 
 
-CLAIMED = """
-SELECT r.thread_id, t.user_id, r.step, r.fence, r.status = 'cancelling', r.recoveries, r.retries,
-  EXISTS (SELECT FROM agent_actions a WHERE a.run_id = r.id AND a.step = r.step AND a.repeats_id IS NULL),
+CLAIMED = f"""
+SELECT run.thread_id, t.user_id, run.step, run.fence, run.status = 'cancelling', run.recoveries, run.retries,
+  {OPEN_STEP},
   EXISTS (SELECT FROM memory_threadmessage m
-    WHERE m.thread_id = r.thread_id AND m.run_id = r.id AND m.processed AND m.metadata ? 'decision'), r.guard
-FROM memory_agentrun r JOIN memory_thread t ON t.id = r.thread_id
-WHERE r.id = %(run)s AND r.lease_token = %(token)s
+    WHERE m.thread_id = run.thread_id AND m.run_id = run.id AND m.processed AND m.metadata ? 'decision'), run.guard
+FROM memory_agentrun run JOIN memory_thread t ON t.id = run.thread_id
+WHERE run.id = %(run)s AND run.lease_token = %(token)s
 """
 
 

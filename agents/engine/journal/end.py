@@ -23,7 +23,7 @@ from agents.engine.journal.fragments import (
     settle_parameters,
 )
 from agents.engine.journal.rows import Cell, Final, Lease, LeaseLost, Settled
-from agents.engine.journal.surely import LET_GO, LOCK_THREAD, looked_up, surely
+from agents.engine.journal.surely import LET_GO, LOCK_THREAD, let_go_by, looked_up, surely
 from memory import pool
 from memory.ids import new_id
 from memory.messages import Message
@@ -107,13 +107,9 @@ FROM memory_agentrun run JOIN memory_thread t ON t.id = run.thread_id WHERE {LET
 
 def final_landed(lease: Lease, status: str) -> Final | None:
     """What `final` has come to when it was committed, after its connection was lost. None: it was not."""
-    parameters = _let_go(lease) | {"status": status}
+    parameters = let_go_by(lease) | {"status": status}
     rows = looked_up(LOCK_THREAD, ENDED, parameters)
     return _final(rows) if rows else None
-
-
-def _let_go(lease: Lease) -> dict[str, object]:
-    return {"run": lease.run_id, "fence": lease.fence, "thread": lease.thread_id, "user": lease.user_id}
 
 
 def _final(rows: list[pool.Row]) -> Final:
@@ -159,7 +155,7 @@ WHERE {LET_GO} AND run.finished_at IS NULL
 def retry_later(lease: Lease, settled: Settled, seconds: float, cell: Cell) -> Postponed:
     """Let go of a run whose model failed, until `seconds` from now. The run stays its thread's live one, so that
     messages which come meanwhile join it. `cell` says so in the thread; its `next_at` is PostgreSQL's."""
-    parameters = _let_go(lease) | {"seconds": seconds, "cells": as_json([cell]), "cell": cell.id}
+    parameters = let_go_by(lease) | {"seconds": seconds, "cells": as_json([cell]), "cell": cell.id}
     parameters |= fence_of(lease) | settle_parameters(lease, settled)
     crashpoint("wait.before")
     rows = surely(lambda: execute(RETRY_LATER, parameters, None), lambda: looked_up(LOCK_THREAD, WAITS, parameters))

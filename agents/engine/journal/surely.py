@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from agents.engine.journal.fragments import execute
+from agents.engine.journal.rows import Lease
 from memory.pool import DATABASE_AWAY, Row
 
 # How often, and after which pauses, a statement is tried again whose connection was lost. Seconds.
@@ -45,6 +46,11 @@ SELECT 1 FROM memory_thread t JOIN memory_agentrun r ON r.thread_id = t.id WHERE
 
 # The run was let go of by us, and nobody has claimed it since.
 LET_GO = "run.id = %(run)s AND run.fence = %(fence)s AND run.lease_token IS NULL"
+
+
+def let_go_by(lease: Lease) -> dict[str, object]:
+    """The parameters of LET_GO, of the thread's lock and of NEXT_IN_LINE."""
+    return {"run": lease.run_id, "fence": lease.fence, "thread": lease.thread_id, "user": lease.user_id}
 
 
 def looked_up(lock: str, sql: str, parameters: Mapping[str, object]) -> list[Row] | None:

@@ -15,7 +15,6 @@ from agents.engine.leases import leases
 from agents.models import ModelCall
 from agents.stopping import stop_run
 from goals.models import Goal
-from memory import pool
 from memory.models import AgentRun, HistoryEntry, Note, RunStatus, ThreadMessage
 from tests.agents.engine.test_orchestrator import NOTE, assert_quiet, cells, run_of, wait_until, work_in_thread
 from tests.agents.engine.test_recovery import expire_leases
@@ -302,31 +301,6 @@ def test_a_local_effect_whose_commit_is_lost_comes_once(
     assert sorted(Note.objects.values_list("title", flat=True)) == ["Shoes", "Socks"]
     assert statuses() == ["done", "done"]
     assert (run.step, ModelCall.objects.count()) == (3, 3)
-    assert_quiet(goal, llm)
-
-
-@pytest.mark.parametrize("committed", [True, False])
-def test_a_durable_point_whose_commit_is_lost_is_looked_up_before_it_is_tried_again(
-    goal: Goal, say: Say, llm: LLMServer, world: World, monkeypatch: pytest.MonkeyPatch, committed: bool
-) -> None:
-    real, lost = pool.execute, {journal.steps.REPLY, journal.steps.OUTCOME}
-
-    def lossy(sql: str, parameters: dict[str, object]) -> list[pool.Row]:
-        if sql not in lost:
-            return real(sql, parameters)
-        lost.discard(sql)
-        if committed:
-            real(sql, parameters)
-        raise psycopg.OperationalError("the connection is lost")
-
-    llm.script([Reply(calls=[post("hello")]), Reply(text="Sent.")])
-    with monkeypatch.context() as patched:
-        patched.setattr(pool, "execute", lossy)
-        run = say("Go")
-    assert not lost
-    assert (run.status, run.recoveries, run.step) == (RunStatus.SUCCEEDED, 0, 2)
-    assert world.texts("post") == ["hello"]
-    assert statuses() == ["done"]
     assert_quiet(goal, llm)
 
 

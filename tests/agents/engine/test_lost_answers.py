@@ -14,11 +14,12 @@ from django.test import Client
 from pytest_django.fixtures import Settings
 
 from agents import services
-from agents.engine import jobs
+from agents.engine import jobs, journal
 from agents.live.events import Failed, MessagePosted, RunChanged
 from goals.models import Goal
 from memory import pool
 from memory.models import AgentRun, RunStatus, Source, ThreadMessage
+from tests.agents.engine.test_calls import post, statuses
 from tests.agents.engine.test_delegation import last, said, sends_off, task, work
 from tests.agents.engine.test_orchestrator import assert_quiet
 from tests.agents.engine.test_posting import Events, events
@@ -38,9 +39,9 @@ both_ways = pytest.mark.parametrize("committed", [True, False], ids=["committed"
 
 
 @contextmanager
-def losing(sql: str, *, committed: bool) -> Iterator[list[str]]:
-    """The connection is lost at the first execution of this statement; yields what is still to be lost."""
-    real, lost = pool.execute, [sql]
+def losing(*statements: str, committed: bool) -> Iterator[list[str]]:
+    """The connection is lost at the first execution of each statement; yields what is still to be lost."""
+    real, lost = pool.execute, list(statements)
 
     def lossy(sql: str, parameters: dict[str, object]) -> list[pool.Row]:
         if sql not in lost:
@@ -227,3 +228,16 @@ def test_a_run_that_somebody_else_has_ended_is_not_announced_by_us(
     with losing(end.FINAL, committed=True):
         jobs.run(str(rung.pop(0)))
     assert ("run", RunStatus.SUCCEEDED) not in told(events, goal)
+
+
+@both_ways
+def test_a_durable_point_whose_commit_is_lost_is_looked_up_before_it_is_tried_again(
+    goal: Goal, say: Say, llm: LLMServer, world: World, committed: bool
+) -> None:
+    llm.script([Reply(calls=[post("hello")]), Reply(text="Sent.")])
+    with losing(journal.steps.REPLY, journal.steps.OUTCOME, committed=committed):
+        run = say("Go")
+    assert (run.status, run.recoveries, run.step) == (RunStatus.SUCCEEDED, 0, 2)
+    assert world.texts("post") == ["hello"]
+    assert statuses() == ["done"]
+    assert_quiet(goal, llm)

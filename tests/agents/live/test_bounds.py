@@ -8,9 +8,10 @@ import pytest
 from channels.db import database_sync_to_async
 from django.test import AsyncClient
 
-from agents.live import consumers, hub, items, seats
+from agents.live import consumers, hub, items
 from agents.live.events import Think
 from agents.live.hub import RESUMED_BYTES
+from agents.live.seats import seats
 from agents.live.snapshot import tip
 from agents.live.stream import flush, publish
 from goals.models import Goal
