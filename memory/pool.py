@@ -30,6 +30,9 @@ type Row = tuple[Any, ...]
 # The database went away, by the hot path or by the ORM: a commit may or may not have happened.
 DATABASE_AWAY = (psycopg.OperationalError, OperationalError, InterfaceError)
 
+# The class of a server's last words. They may come a moment before the end of the connection, which then looks well.
+SHUTS_DOWN = "57P"
+
 # What Django adds to the parameters of a connection for its own use.
 OF_DJANGO = frozenset({"context", "cursor_factory", "pool", "prepare_threshold"})
 
@@ -49,8 +52,8 @@ def execute(sql: str, parameters: Mapping[str, object]) -> list[Row]:
         try:
             cursor = connection.execute(sql.encode(), parameters)
             return cursor.fetchall() if cursor.description else []
-        except psycopg.OperationalError:
-            if connection.broken:
+        except psycopg.OperationalError as error:
+            if connection.broken or (error.sqlstate or "").startswith(SHUTS_DOWN):
                 hot.drain()
             raise
 
