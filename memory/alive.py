@@ -2,15 +2,23 @@
 
 from typing import Any
 
+import psycopg
+from django.db import connections
 from psycopg import Connection
 
 
 def check(connection: Connection[Any]) -> None:
-    """For a pool's `check`: read what has come, which never waits. From a server that has ended come its last words,
-    and then its end.
+    """For the `check` of the ORM's pool: read what has come, which never waits. From a server that has ended come its
+    last words, and then its end. The others in the pool have then lost theirs as well, and it would look at one after
+    the other, with pauses that double: so all of them are made anew.
 
     Raises:
         psycopg.OperationalError: the connection is broken, take another.
     """
-    connection.pgconn.consume_input()
-    connection.pgconn.consume_input()
+    try:
+        connection.pgconn.consume_input()
+        connection.pgconn.consume_input()
+    except psycopg.OperationalError:
+        pooled: Any = connections["default"]
+        pooled.pool.drain()
+        raise

@@ -1,7 +1,9 @@
 """A commit whose answer is lost: what was committed is announced as if nothing had happened, and what was not is tried
 again."""
 
+import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
@@ -19,6 +21,7 @@ from agents.live.events import Failed, MessagePosted, RunChanged
 from goals.models import Goal
 from memory import pool
 from memory.models import AgentRun, RunStatus, Source, ThreadMessage
+from memory.pool import orm
 from tests.agents.engine.test_calls import post, statuses
 from tests.agents.engine.test_delegation import last, said, sends_off, task, work
 from tests.agents.engine.test_orchestrator import assert_quiet
@@ -148,17 +151,33 @@ def test_a_message_is_accepted_once(goal: Goal, say: Say, llm: LLMServer, events
 
 
 def test_a_message_after_a_restart_of_the_database_is_accepted(goal: Goal, rung: list[UUID]) -> None:
+    """However many connections lay in the pools: looking at one after the other would take longer than they wait."""
+
     def send(text: str) -> int:
         address = f"/api/v1/goals/{goal.pk}/messages"
         return Client().post(address, {"content": text}, "application/json", headers=bearer(goal.user)).status_code
 
     assert send("before") == 202
+    _fill_the_pool(8)
     others = "FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
     connection.close()
     with psycopg.connect(**_server()) as other:
         other.execute(f"SELECT pg_terminate_backend(pid, 5000) {others}")
     assert send("after") == 202
     assert list(ThreadMessage.objects.values_list("content", flat=True)) == ["before", "after"]
+
+
+def _fill_the_pool(number: int) -> None:
+    """Have so many of the ORM's connections lie idle."""
+    together = threading.Barrier(number)
+
+    def use(_: int) -> None:
+        with orm():
+            connection.ensure_connection()
+            together.wait(20)
+
+    with ThreadPoolExecutor(number) as many:
+        list(many.map(use, range(number)))
 
 
 def _server() -> dict[str, Any]:
