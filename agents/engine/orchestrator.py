@@ -27,7 +27,7 @@ from agents.engine.steps import Steps
 from agents.engine.thinking import CallFailed, Thinker
 from agents.live.announce import announce_status, status_changed
 from agents.live.events import Think
-from agents.live.stream import publish
+from agents.live.stream import disown, publish
 from agents.providers import pool as provider_pool
 from agents.providers.base import Provider, TextDelta
 from memory import quarantine, transcript
@@ -119,8 +119,10 @@ class Orchestrator:
             yield
         except journal.LeaseLost:
             log.warning("lease lost", step=self.held.progress.step)
+            disown(self.summons.thread.pk)
         except DATABASE_AWAY as error:
             log.warning("database away, run left for its next worker", error=str(error))
+            disown(self.summons.thread.pk)
 
     def _settled(self, ending: Ending) -> Ending:
         """Settle. When a hook of the agent's kind fails then, the run ends as broken without it: taken up again it

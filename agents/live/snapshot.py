@@ -15,6 +15,7 @@ from memory.models import AgentRun, ThreadMessage
 logger = logging.getLogger(__name__)
 
 MESSAGES: Final = 200
+SPOILT: Final = b"!"
 
 # A viewer's place is always an event that exists: only then can it be told later whether something is missing. So a
 # stream that is empty gets a first event, which nobody is told of.
@@ -44,11 +45,13 @@ class Place:
     """The id of a thread's last event and the text on its way, both of the same moment.
 
     Read it before the database: what is committed in between then comes twice, and twice is harmless.
-    `cursor` is empty when Redis cannot be reached; a viewer that resumes from it gets a reset.
+    `cursor` is empty when Redis cannot be reached; a viewer that resumes from it gets a reset. `torn`: there is a text,
+    but pieces of it are lost, and those to come are of no use before it ends.
     """
 
     cursor: str
     partial: Partial | None
+    torn: bool = False
 
     def text_of(self, run: AgentRun | None) -> str:
         """Return the text on its way if it is this run's; what an older run left behind is not shown."""
@@ -61,7 +64,7 @@ def place(thread_id: UUID) -> Place:
     except redis.RedisError as problem:
         logger.warning("no live events: %s", problem)
         return Place("", None)
-    return Place(cursor.decode(), parse_partial(text))
+    return Place(cursor.decode(), parse_partial(text), torn=text == SPOILT)
 
 
 def parse_partial(raw: bytes) -> Partial | None:

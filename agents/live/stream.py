@@ -4,7 +4,7 @@
 costs a run next to nothing and cannot fail it. What takes time is left to one thread per process, the flusher: it
 connects, joins pieces of text that follow each other closely, reads the answers, waits when Redis does not keep up.
 What is durable was committed before, so an outage of Redis loses no truth: threads that may have missed an event get
-a `reset`, and their viewers read the database again.
+a `reset` with all that has been said of the step on its way, and their viewers read the database again.
 """
 
 import logging
@@ -29,6 +29,7 @@ from agents.live.events import Event, Think
 from agents.live.items import Item, joined
 from agents.live.keys import user_channel
 from agents.live.line import Line
+from agents.live.texts import Texts
 
 logger = logging.getLogger(__name__)
 
@@ -66,6 +67,11 @@ def publish(thread_id: UUID, user_id: int, *events: Event) -> None:
     _publisher().put(*(Item(thread_id, user_id, event) for event in events))
 
 
+def disown(thread_id: UUID) -> None:
+    """Another process goes on with the run of a thread: what this one has said of its step is of no more use."""
+    _publisher().disown(thread_id)
+
+
 def notify(user_id: int, kind: str) -> None:
     """Poke the open pages of a user, for what is no event of a thread (such as `signed_out`). May be lost."""
     try:
@@ -82,14 +88,13 @@ def flush(timeout: float) -> bool:
 class Publisher:
     """The queue of a process and those who empty it. Whoever holds the lock sends; whoever does not get it need not:
     the holder looks at the queue again after letting go. Threads that may have missed an event are told so where the
-    hole is: `_holes` before everything that waits, `_gaps`, for whom the queue was too long, behind it. Only a process
-    that writes text (`_writes`) can have lost a piece of it."""
+    hole is: `_holes` before everything that waits, `_gaps`, for whom the queue was too long, behind it."""
 
     def __init__(self) -> None:
         self._queue: deque[Item] = deque()
         self._holes: dict[UUID, None] = {}
         self._gaps: dict[UUID, None] = {}
-        self._writes = False
+        self._texts = Texts()
         self._lock = threading.Lock()
         self._line: Line | None = None
         self._sent: set[UUID] = set()
@@ -105,6 +110,9 @@ class Publisher:
                 self._queue.append(item)
         if items and (self._flows(items[-1]) or not self._send_now()):
             self._call_flusher()
+
+    def disown(self, thread_id: UUID) -> None:
+        self._texts.forget(thread_id)
 
     def flush(self, timeout: float) -> bool:
         until = time.monotonic() + timeout
@@ -140,12 +148,11 @@ class Publisher:
             return
         batch = joined(self._taken(BATCH))
         self._sent, self._sent_at = {item.thread_id for item in batch}, time.monotonic()
-        line.send([item.thread_id for item in batch], (wire.packed(*item) for item in batch))
+        commands = [wire.packed(*item, before=self._texts.take(item)) for item in batch]
+        line.send([item.thread_id for item in batch], commands)
 
     def _taken(self, most: int) -> list[Item]:
-        items = [self._queue.popleft() for _ in range(min(len(self._queue), most))]
-        self._writes = self._writes or any(isinstance(item.event, Think) for item in items)
-        return items
+        return [self._queue.popleft() for _ in range(min(len(self._queue), most))]
 
     def _call_flusher(self) -> None:
         if not self._called.is_set():
@@ -176,12 +183,17 @@ class Publisher:
         self._tell(self._holes, line)
         self._send_some(line)
         if not self._queue:
+            self._tear_gaps()
             self._tell(self._gaps, line)
 
     def _tell(self, missed: dict[UUID, None], line: Line) -> None:
         if missed:
             gaps = [missed.popitem()[0] for _ in range(len(missed))]
-            line.send(gaps, (wire.gap(thread_id, spoils=self._writes) for thread_id in gaps))
+            line.send(gaps, map(self._texts.after_gap, gaps))
+
+    def _tear_gaps(self) -> None:
+        for thread_id in list(self._gaps):
+            self._texts.tear(thread_id)
 
     def _succeeds[*Args](self, work: Callable[[*Args], None], *args: *Args) -> bool:
         try:
@@ -199,9 +211,13 @@ class Publisher:
 
     def _drop_line(self) -> None:
         """Whatever has no answer may be lost, and what still waits would come to a Redis that may have forgotten what
-        was before: a reset of their threads takes the place of both."""
+        was before, texts too: a reset of their threads takes the place of all that."""
+        for item in self._taken(len(self._queue)):
+            self._texts.take(item)
+            self._holes[item.thread_id] = None
+        self._tear_gaps()
         self._holes.update(dict.fromkeys(self._gaps.popitem()[0] for _ in range(len(self._gaps))))
-        self._holes.update(dict.fromkeys(item.thread_id for item in self._taken(len(self._queue))))
+        self._holes.update(dict.fromkeys(self._texts.threads()))
         line, self._line = self._line, None
         if line is not None:
             self._holes.update(dict.fromkeys(line.unanswered))

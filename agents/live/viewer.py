@@ -19,7 +19,7 @@ from agents.live.hub import Arrival, Feed, hub
 from agents.live.keys import kind_of, order
 from agents.live.offload import offload
 from agents.live.screen import Screen, in_zone_of, looked_at_again, whole
-from agents.live.snapshot import Partial, place
+from agents.live.snapshot import Partial, Place, place
 from memory.models import Thread
 
 REDRAW_SECONDS: Final = 0.1
@@ -36,6 +36,7 @@ class Viewer:
         self._send = send
         self._sent = frames.Sent()
         self._text: Partial | None = None
+        self._torn = False
         self._text_from = ""
         self._redraw_at = 0.0
 
@@ -47,7 +48,7 @@ class Viewer:
         """
         async with hub().attach(self._thread.pk, after) as feed:
             if feed.resumed:
-                await self._take_up_text()
+                self._take_up_text(await offload(place, self._thread.pk))
             while True:
                 batch = await self._next(feed)
                 if any(each.is_reset for each in batch):
@@ -67,9 +68,8 @@ class Viewer:
             batch += more
         return batch
 
-    async def _take_up_text(self) -> None:
-        where = await offload(place, self._thread.pk)
-        self._text, self._text_from = where.partial, where.cursor
+    def _take_up_text(self, where: Place) -> None:
+        self._text, self._torn, self._text_from = where.partial, where.torn, where.cursor
 
     async def _start_over(self, feed: Feed, after: str) -> None:
         """Draw everything new. A page that is ahead of the stream (another Redis) loads itself again."""
@@ -78,7 +78,7 @@ class Viewer:
         if screen.where.cursor and order(after) > order(screen.where.cursor):
             await self._send(orjson.dumps({"type": "reload"}).decode())
             return
-        self._text, self._text_from = screen.where.partial, screen.where.cursor
+        self._take_up_text(screen.where)
         self._sent = frames.Sent()
         await self._send(frames.frame(screen.where.cursor, self._sent.everything(screen)))
 
@@ -107,13 +107,15 @@ class Viewer:
     def _write(self, event: dict[str, Any]) -> None:
         """Let an event grow or end the text on its way, as the publisher does with the kept one."""
         if event["type"] == "think":
+            if self._torn:
+                return
             run = UUID(event["run"])
             before = self._text.text if self._text and self._text.run == run else ""
             self._text = Partial(run, before + event["text"])
         elif event["type"] in ("run", "tool_start", "error") or (
             event.get("source") == "agent" and "task" not in event["metadata"]
         ):
-            self._text = None
+            self._text, self._torn = None, False
 
 
 def _whole(thread: Thread) -> Screen:

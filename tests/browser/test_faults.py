@@ -144,3 +144,21 @@ def test_without_valkey_a_page_asks_for_the_answer_and_is_live_again_with_it(
         expect(page.locator(".say .prose")).to_have_count(3, timeout=SLOW)
         assert_ready(page)
         assert_equals_reload(page)
+
+
+def test_a_sentence_that_valkey_forgets_half_way_goes_on_on_the_page(page: Page, site: Site, goal: Goal) -> None:
+    hold = threading.Event()
+    site.mind.scripted["How far"] = iter([Reply(HALF * 2 + WHOLE, hold=hold)])
+    look_at(page, goal)
+    with site.worker():
+        send(page, "How far should I run?")
+        expect(page.locator(".say[aria-busy]")).to_contain_text("nobody will hear of again", timeout=SLOW)
+        site.end(site.valkey, signal.SIGKILL)
+        expect(page.locator(".bar .live").first).to_have_text("Reconnecting", timeout=SLOW)
+        site.spawn(site.valkey)
+        expect(page.locator(".bar .live").first).to_have_text("Live", timeout=SLOW)
+        expect(page.locator(".say[aria-busy]")).to_contain_text("nobody will hear of again", timeout=SLOW)
+        hold.set()
+        expect(page.locator(".say .prose")).to_contain_text(WHOLE, timeout=SLOW)
+        assert_ready(page)
+        assert_equals_reload(page)

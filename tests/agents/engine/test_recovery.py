@@ -14,14 +14,20 @@ from agents import services
 from agents.engine import jobs, journal, sweeper
 from agents.engine.leases import leases
 from agents.engine.record import Record
+from agents.live.events import RunChanged
+from agents.live.keys import partial_key
+from agents.live.snapshot import place
+from agents.live.stream import redis_client
 from agents.models import AgentTask, ModelCall, TaskStatus
 from agents.refusals import Refused
 from agents.stopping import stop_run
 from goals.models import Goal
 from goals.services import delete_goal
+from memory.ids import new_id
 from memory.models import AgentRun, HistoryEntry, Note, RunStatus, Thread, ThreadMessage, Trigger
 from memory.pool import execute
 from tests.agents.engine.test_orchestrator import NOTE, assert_quiet, cells, run_of, wait_until, work_in_thread
+from tests.agents.live.looks import say, tell
 from tests.llm_script import DONE, D, Raw, Reply, Request, Status, U
 from tests.llm_server import LLMServer
 from tools.builtin.notes import SearchNotes
@@ -358,6 +364,25 @@ def test_the_fence_is_in_every_write(goal: Goal, rung: list[UUID], llm: LLMServe
     assert not AgentAction.objects.exists()
     assert [role for _, role, _ in cells(goal)] == ["text"]
     assert AgentRun.objects.get().status == RunStatus.RUNNING
+
+
+def test_what_a_worker_said_before_it_lost_its_run_is_not_told_for_its_next_worker(
+    goal: Goal, rung: list[UUID], llm: LLMServer
+) -> None:
+    def usurp(request: object) -> Reply:
+        execute("UPDATE memory_agentrun SET lease_token = gen_random_uuid(), fence = fence + 1", {})
+        return Reply(text="The words of the first worker.")
+
+    llm.script([usurp])
+    services.send_message(goal.thread, "Hi")
+    jobs.run(str(rung.pop()))
+    redis_client().delete(partial_key(goal.thread_id))
+    say(goal.thread_id, "The second one's.")
+    redis_client().script_flush()
+    tell(new_id(), RunChanged(run=new_id(), status="running", iterations=1, cost=None))
+    partial = place(goal.thread_id).partial
+    assert partial is not None
+    assert partial.text == "The second one's."
 
 
 def test_an_agent_cannot_send_off_tasks_for_ever(goal: Goal, say: Say, llm: LLMServer, settings: Settings) -> None:

@@ -11,6 +11,7 @@ from agents.live.events import Event, RunChanged, Think
 from agents.live.hub import Arrival, Feed
 from agents.live.keys import stream_key
 from agents.live.line import Line
+from agents.live.snapshot import place
 from agents.live.stream import flush, publish, redis_client
 from memory.ids import new_id
 
@@ -30,7 +31,13 @@ def say(thread: UUID, *texts: str, run: UUID = RUN, user: int = USER) -> None:
     """Send pieces of text, each as an event of its own: `publish` would join what comes in quick succession."""
     redis_client().script_load(wire.SEND)
     line = Line(redis_client())
-    line.send([thread] * len(texts), [wire.packed(thread, user, Think(run=run, text=text)) for text in texts])
+    known = place(thread).partial
+    before = len(known.text.encode()) if known and known.run == run else 0
+    commands: list[bytes] = []
+    for text in texts:
+        commands.append(wire.packed(thread, user, Think(run=run, text=text), before))
+        before += len(text.encode())
+    line.send([thread] * len(texts), commands)
     line.wait()
     line.close()
 

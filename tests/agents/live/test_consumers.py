@@ -13,12 +13,14 @@ from channels.db import database_sync_to_async
 from django.contrib.auth.models import User
 from django.test import Client
 
-from agents.live import consumers, frames
+from agents.live import consumers, frames, wire
 from agents.live.announce import posted
 from agents.live.events import ToolStart
 from agents.live.keys import order, stream_key
+from agents.live.line import Line
 from agents.live.snapshot import Partial, tip
 from agents.live.stream import flush, notify, publish, redis_client
+from agents.live.viewer import REDRAW_SECONDS
 from config.asgi import application
 from goals.models import Goal
 from memory.models import AgentRun, RunStatus, Source, ThreadMessage
@@ -220,6 +222,42 @@ async def test_REN_03_after_two_losses_the_text_is_whole_and_the_working_state_e
     assert "data-stop" not in come
     assert "aria-busy" not in come
     await page.close()
+
+
+async def test_REN_03_an_outage_in_the_middle_of_a_sentence_leaves_no_hole_in_it(goal: Goal, run: AgentRun) -> None:
+    page = Page(goal.user, goal.thread_id)
+    assert await page.open()
+    await off_loop(say, goal.thread_id, token(1), token(2), run=run.pk)
+    await page.hello(await off_loop(tip, goal.thread_id))
+    await off_loop(_gap, goal.thread_id, run=run.pk, text=tokens(1, 5))
+    await page.frames_until(tokens(1, 5).strip())
+    await off_loop(say, goal.thread_id, token(6), run=run.pk)
+    await page.frames_until(tokens(1, 6).strip())
+    await page.close()
+
+
+async def test_REN_03_of_a_sentence_with_a_hole_nothing_is_shown_before_the_next(goal: Goal, run: AgentRun) -> None:
+    page = Page(goal.user, goal.thread_id)
+    assert await page.open()
+    await page.hello(await off_loop(tip, goal.thread_id))
+    await off_loop(say, goal.thread_id, "The beginning, ", run=run.pk)
+    await page.frames_until("The beginning,")
+    await off_loop(_gap, goal.thread_id, spoils=True)
+    assert "The beginning" not in (await page.frame())["content"]
+    await off_loop(say, goal.thread_id, "the end.", run=run.pk)
+    await asyncio.sleep(3 * REDRAW_SECONDS)  # it would be drawn by now
+    await off_loop(finish, goal.thread_id, run.pk, "running")
+    await off_loop(say, goal.thread_id, "The next step.", run=run.pk)
+    come = await page.frames_until("The next step.")
+    assert "the end." not in come
+    await page.close()
+
+
+def _gap(thread: UUID, **lost: Any) -> None:
+    line = Line(redis_client())
+    line.send([thread], [wire.gap(thread, **lost)])
+    line.wait()
+    line.close()
 
 
 async def test_REN_03_a_place_that_is_gone_draws_everything_anew(goal: Goal, run: AgentRun) -> None:

@@ -1,6 +1,7 @@
 """What producers rely on: publishing never fails, never waits, and an outage heals by itself."""
 
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -16,7 +17,7 @@ import redis
 from agents.live import stream
 from agents.live.events import EVENT, MessagePosted, RunChanged, Think, ToolStart
 from agents.live.items import Item, joined
-from agents.live.keys import RESET, kind_of, order, stream_key, user_channel
+from agents.live.keys import RESET, kind_of, order, partial_key, stream_key, user_channel
 from agents.live.line import Line
 from agents.live.snapshot import place, tip
 from agents.live.stream import Publisher, flush, publish, redis_client
@@ -129,7 +130,7 @@ def test_a_forked_child_sends_with_a_connection_of_its_own(thread: UUID) -> None
     assert os.waitpid(child, 0)[1] == 0
     partial = place(thread).partial
     assert partial is not None
-    assert partial.text == "parent child"
+    assert partial.text == "child", "a process begins a step anew"
 
 
 class Outage:
@@ -212,11 +213,60 @@ def test_an_outage_neither_fails_nor_delays_the_producer_and_viewers_are_told(
     assert not publisher.flush(0.3)
     outage.down = False
     assert publisher.flush(5)
-    assert payloads(thread)[-1] == RESET
-    assert place(thread).partial is None
-    publisher.put(Item(thread, USER, Think(run=RUN, text="after the hole")))
+    assert RESET in payloads(thread)
+    assert _text_on_its_way(thread) == "".join(f"{number} " for number in range(200))
+    publisher.put(Item(thread, USER, Think(run=RUN, text="after the outage")))
     assert publisher.flush(5)
-    assert place(thread).partial is None
+    assert _text_on_its_way(thread).endswith("199 after the outage")
+
+
+def test_a_redis_that_forgets_a_text_half_way_is_told_the_whole_of_it(thread: UUID) -> None:
+    publish(thread, USER, Think(run=RUN, text="Öl und "))
+    assert flush(5)
+    redis_client().delete(partial_key(thread), stream_key(thread))
+    publish(thread, USER, Think(run=RUN, text="Wasser "))
+    assert flush(5)
+    publish(thread, USER, Think(run=RUN, text="mischen sich nicht."))
+    assert flush(5)
+    assert _text_on_its_way(thread) == "Öl und Wasser mischen sich nicht."
+    assert payloads(thread)[-2] == RESET, "viewers may have come while the text was gone"
+
+
+def test_an_outage_between_two_pieces_loses_nothing_of_a_text(thread: UUID) -> None:
+    publisher = Publisher()
+    publisher.put(Item(thread, USER, Think(run=RUN, text="before ")))
+    assert publisher.flush(5)
+    assert publisher._line is not None
+    redis_client().delete(partial_key(thread))
+    publisher._line._socket.shutdown(socket.SHUT_RDWR)
+    wait_until(lambda: _text_on_its_way(thread) == "before ")
+    assert payloads(thread)[-1] == RESET
+    publisher.put(Item(thread, USER, Think(run=RUN, text="after")))
+    assert publisher.flush(5)
+    assert _text_on_its_way(thread) == "before after"
+
+
+def test_the_text_of_a_run_that_another_process_goes_on_with_is_not_told_again(
+    thread: UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publisher = Publisher()
+    publisher.put(Item(thread, USER, Think(run=RUN, text="of the first worker")))
+    assert publisher.flush(5)
+    publisher.disown(thread)
+    finish(thread, status="running")
+    say(thread, "of the second")
+    outage = Outage(monkeypatch)
+    assert publisher._line is not None
+    publisher._line._socket.shutdown(socket.SHUT_RDWR)
+    publisher.put(change(new_id(), 1))
+    outage.down = False
+    assert publisher.flush(5)
+    assert _text_on_its_way(thread) == "of the second"
+
+
+def _text_on_its_way(thread: UUID) -> str:
+    partial = place(thread).partial
+    return partial.text if partial else ""
 
 
 def test_what_does_not_fit_into_memory_is_dropped_and_said(thread: UUID, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -230,6 +280,25 @@ def test_what_does_not_fit_into_memory_is_dropped_and_said(thread: UUID, monkeyp
     kept = payloads(thread)
     assert len(kept) < 30
     assert kept[-1] == RESET
+
+
+def test_a_text_of_which_a_piece_was_dropped_is_not_shown_with_a_hole(
+    thread: UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream, "WAITING_EVENTS", 10)
+    publisher = Publisher()
+    outage = Outage(monkeypatch)
+    for number in range(50):
+        publisher.put(Item(thread, USER, Think(run=RUN, text=token(number))))
+    outage.down = False
+    assert publisher.flush(5)
+    publisher.put(Item(thread, USER, Think(run=RUN, text="behind the hole")))
+    assert publisher.flush(5)
+    assert place(thread).torn
+    assert _text_on_its_way(thread) == ""
+    publisher.put(change(thread, 2), Item(thread, USER, Think(run=RUN, text="the next step")))
+    assert publisher.flush(5)
+    assert _text_on_its_way(thread) == "the next step"
 
 
 def test_a_server_that_forgot_the_script_is_taught_again(thread: UUID) -> None:
