@@ -43,11 +43,17 @@ class ThinkingDelta:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens as the vendor counted them; None is unknown, which is not zero. `cached_tokens` are part of the input."""
+    """Tokens as the vendor counted them; None is unknown, which is not zero.
+
+    cached_tokens, written_tokens: read from and written to the vendor's prompt cache; both are part of the input.
+    cost: US dollars, where the vendor says itself what it has charged.
+    """
 
     input_tokens: int | None = None
     output_tokens: int | None = None
     cached_tokens: int | None = None
+    written_tokens: int | None = None
+    cost: Decimal | None = None
 
 
 class Finish(StrEnum):
