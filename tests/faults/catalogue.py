@@ -125,10 +125,13 @@ def main() -> int:
     options = parser.parse_args()
     print(f"seed {options.seed}", flush=True)
     only = set(filter(None, options.only.split(",")))
-    with Site() as site:
-        chosen = [entry for entry in entries() if not only or entry.name in only]
-        tallies = [_tried(site, entry, entry.full if options.full else entry.few, options.seed) for entry in chosen]
-    print("\n" + table(tallies))
+    tallies: list[Tally] = []
+    try:
+        with Site() as site:
+            for entry in (entry for entry in entries() if not only or entry.name in only):
+                tallies.append(_tried(site, entry, entry.full if options.full else entry.few, options.seed))
+    finally:
+        print("\n" + table(tallies))
     return int(any(tally.found for tally in tallies))
 
 

@@ -20,11 +20,12 @@ class Child:
 
     def __init__(self, pid: int, name: str) -> None:
         self.pid, self.name = pid, name
-        self._descriptor = os.pidfd_open(pid)
+        self._descriptor: int | None = os.pidfd_open(pid)
 
     def send(self, number: int) -> None:
         with contextlib.suppress(ProcessLookupError):
-            signal.pidfd_send_signal(self._descriptor, number)
+            if self._descriptor is not None:
+                signal.pidfd_send_signal(self._descriptor, number)
 
     def kill(self) -> None:
         """As nobody can prepare for, and wait until it is gone."""
@@ -36,8 +37,14 @@ class Child:
         return not self.is_dead() and Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
 
     def is_dead(self, seconds: float = 0) -> bool:
-        """Whether it ends within that time."""
-        return bool(select.select([self._descriptor], [], [], seconds)[0])
+        """Whether it ends within that time. What is known of a dead one is let go: a whole catalogue has thousands."""
+        if self._descriptor is not None:
+            poll = select.poll()  # `select.select` refuses descriptors from 1,024 on
+            poll.register(self._descriptor, select.POLLIN)
+            if poll.poll(seconds * 1000):
+                os.close(self._descriptor)
+                self._descriptor = None
+        return self._descriptor is None
 
 
 class Nursery:
