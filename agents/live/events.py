@@ -5,7 +5,7 @@ again from the database; `think` is a piece of text on its way and is not stored
 """
 
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter
@@ -72,8 +72,12 @@ class MessagePosted(Event):
     created_at: datetime
 
 
+PASSING: Final = ("queued", "cancelling")
+"""States that others than its worker tell of a run, who may be late: it may be writing already, or still."""
+
+
 class RunChanged(Event):
-    """A run changed its state. Text on its way is to be dropped whenever this arrives.
+    """A run changed its state. Its text on its way is to be dropped when this arrives, unless the state is PASSING.
 
     pause: the model's provider failed and is asked again after so many seconds, while the run goes on (tier 1 of the
     retries).

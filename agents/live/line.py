@@ -11,6 +11,8 @@ from uuid import UUID
 import hiredis
 import redis
 
+from agents.live import wire
+
 ANSWER_SECONDS: Final = 5
 UNANSWERED: Final = 1000
 READ_BYTES: Final = 65_536
@@ -22,6 +24,7 @@ class Line:
     """For one caller at a time. Only `wait` waits, and the constructor, which connects.
 
     unanswered: the thread that each command was about, in order.
+    torn: threads of whose text Redis does not have what was sent (`wire.TORN`); whoever sends makes up for that.
 
     Raises:
         OSError, redis.RedisError, hiredis.HiredisError: from every method. The line is then of no more use, and what
@@ -37,6 +40,7 @@ class Line:
         self._rest = b""
         self._heard = 0.0
         self.unanswered: deque[UUID] = deque()
+        self.torn: list[UUID] = []
 
     @property
     def full(self) -> bool:
@@ -82,6 +86,8 @@ class Line:
         self._reader.feed(data)
         while (reply := self._reader.gets()) is not False:
             if isinstance(reply, hiredis.ReplyError):
-                raise reply
+                if not str(reply).startswith(wire.TORN):
+                    raise reply
+                self.torn.append(self.unanswered[0])
             if not isinstance(reply, hiredis.PushNotification):
                 self.unanswered.popleft()

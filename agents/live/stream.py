@@ -180,6 +180,8 @@ class Publisher:
     def _tend(self) -> None:
         line = self._line = self._line or _new_line()
         line.wait() if line.full else line.receive()
+        self._holes.update(dict.fromkeys(line.torn))
+        line.torn.clear()
         self._tell(self._holes, line)
         self._send_some(line)
         if not self._queue:

@@ -38,7 +38,8 @@ class Texts:
         """Take up an event, sent or lost. Returns the bytes of its text that were before it."""
         if isinstance(item.event, Think):
             return self._grown(item.thread_id, item.event)
-        if wire.ends_text(item.event):
+        text, ended = self._texts.get(item.thread_id), wire.ends_text(item.event)
+        if text is not None and ended is not None and text.run in (ended, None):
             self.forget(item.thread_id)
         return 0
 

@@ -7,11 +7,12 @@ from uuid import UUID
 
 import hiredis
 
-from agents.live.events import Event, Failed, MessagePosted, RunChanged, Think, ToolStart
+from agents.live.events import PASSING, Event, Failed, MessagePosted, RunChanged, Think, ToolStart
 from agents.live.keys import KEPT_SECONDS, RESET, partial_key, stream_key, thread_channel, user_channel
 from memory.encoding import dumps
 
 KEPT_EVENTS: Final = 1000
+TORN: Final = "TORN"
 
 # KEYS: stream, partial. ARGV: payload, channel, what to do with the partial text, run, text, user's channel, note, the
 # bytes of the text before this piece. A spoilt partial ('!') takes no more text: it would have a hole. One that is not
@@ -26,13 +27,14 @@ if ARGV[3] == 'grow' then
   elseif run == ARGV[4] and redis.call('STRLEN', KEYS[2]) == 36 + tonumber(ARGV[8]) then
     redis.call('APPEND', KEYS[2], ARGV[5])
   elseif run ~= '!' then
-    return redis.error_reply('TORN the text on its way is not what was sent')
+    return redis.error_reply('{TORN} the text on its way is not what was sent')
   end
   redis.call('EXPIRE', KEYS[2], {KEPT_SECONDS})
 elseif ARGV[3] == 'set' then
   redis.call('SET', KEYS[2], ARGV[4] .. ARGV[5], 'EX', {KEPT_SECONDS})
 elseif ARGV[3] == 'drop' then
-  redis.call('DEL', KEYS[2])
+  local run = redis.call('GETRANGE', KEYS[2], 0, 35)
+  if run == ARGV[4] or run == '!' then redis.call('DEL', KEYS[2]) end
 elseif ARGV[3] == 'spoil' then
   redis.call('SET', KEYS[2], '!', 'EX', {KEPT_SECONDS})
 end
@@ -52,8 +54,8 @@ def packed(thread_id: UUID, user_id: int, event: Event, before: int) -> bytes:
     if isinstance(event, Think):
         return _call(thread_id, payload, "grow", str(event.run), event.text, before=before)
     note = f'{{"type":"changed","thread":"{thread_id}","event":"{getattr(event, "type", "")}"}}'
-    after = "drop" if ends_text(event) else "keep"
-    return _call(thread_id, payload, after, user=user_channel(user_id), note=note)
+    ended = ends_text(event)
+    return _call(thread_id, payload, "drop" if ended else "keep", str(ended), user=user_channel(user_id), note=note)
 
 
 def gap(thread_id: UUID, *, run: UUID | None = None, text: str = "", spoils: bool = False) -> bytes:
@@ -68,11 +70,16 @@ def gap(thread_id: UUID, *, run: UUID | None = None, text: str = "", spoils: boo
     return _call(thread_id, RESET, "spoil" if spoils else "keep")
 
 
-def ends_text(event: Event) -> bool:
-    """Say whether the text on its way is over once this event is out. A report may come while its parent talks."""
-    if isinstance(event, MessagePosted):
-        return event.source != "user" and "task" not in event.metadata
-    return isinstance(event, RunChanged | ToolStart | Failed)
+def ends_text(event: Event) -> UUID | None:
+    """Return the run whose text on its way is over once this event is out. A report may come while its parent talks."""
+    match event:
+        case MessagePosted() if event.source != "user" and "task" not in event.metadata:
+            return event.run
+        case RunChanged() if event.status not in PASSING:
+            return event.run
+        case ToolStart() | Failed():
+            return event.run
+    return None
 
 
 def _call(

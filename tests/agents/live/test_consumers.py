@@ -164,6 +164,19 @@ async def test_a_report_that_comes_meanwhile_leaves_the_text_on_its_way_alone(go
     await page.close()
 
 
+async def test_what_is_said_late_of_a_run_leaves_the_text_on_its_way_alone(goal: Goal, run: AgentRun) -> None:
+    page = Page(goal.user, goal.thread_id)
+    assert await page.open()
+    await page.hello(await off_loop(tip, goal.thread_id))
+    await off_loop(say, goal.thread_id, token(1), run=run.pk)
+    await page.frames_until(token(1).strip())
+    await off_loop(finish, goal.thread_id, run.pk, "queued")
+    await off_loop(finish, goal.thread_id, UUID(int=1))
+    await off_loop(say, goal.thread_id, token(2), run=run.pk)
+    await page.frames_until(tokens(1, 2).strip())
+    await page.close()
+
+
 async def test_frames_are_partials_with_a_growing_seq_and_no_bare_html(goal: Goal, run: AgentRun) -> None:
     page = Page(goal.user, goal.thread_id)
     await page.open()

@@ -87,6 +87,19 @@ def test_a_change_of_the_run_ends_the_text_on_its_way(thread: UUID, status: str)
     assert place(thread).partial is None
 
 
+def test_what_others_say_late_of_a_run_leaves_its_text_alone(thread: UUID) -> None:
+    """The web process tells that a run is queued when its worker may be writing already."""
+    publish(thread, USER, Think(run=RUN, text="Half "))
+    assert flush(5)
+    finish(thread, status="queued")
+    finish(thread, status="cancelling")
+    finish(thread, run=new_id())
+    publish(thread, USER, Think(run=RUN, text="way"))
+    assert flush(5)
+    assert _text_on_its_way(thread) == "Half way"
+    assert RESET not in payloads(thread)
+
+
 def test_the_text_of_another_run_takes_the_place_of_what_was_left(thread: UUID) -> None:
     say(thread, "left behind")
     other = new_id()
