@@ -4,6 +4,8 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 
+from django.conf import settings
+
 
 class Shares:
     """How many of one thing each user has at once, in this process. Thread-safe."""
@@ -31,7 +33,4 @@ class Shares:
         return self._taken[user_id] >= self._most()
 
 
-MOST_REQUESTS = 12
-"""Requests of one user at work at once: half of the threads (config.handler), twice what a browser opens."""
-
-requests = Shares(lambda: MOST_REQUESTS)
+requests = Shares(lambda: int(settings.WAYMARK_REQUESTS_PER_USER))

@@ -103,6 +103,9 @@ def _environment(
         "WAYMARK_SESSION_TOKENS": "100000000",  # long conversations stay as they are
         "WAYMARK_MAX_RUNNING_PER_USER": "0",  # one person sends everything here
         "WAYMARK_MAX_QUEUED_PER_USER": "0",
+        "WAYMARK_REQUESTS_PER_USER": "100000",
+        "WAYMARK_VIEWERS_PER_USER": "100000",
+        "WAYMARK_CONNECTIONS_PER_ADDRESS": "0",
         "WAYMARK_OWNER_EMAIL": OWNER,
         "WAYMARK_OWNER_PASSWORD": secrets.token_urlsafe(16),
         "MALLOC_ARENA_MAX": "2",  # as bin/up sets it

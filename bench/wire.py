@@ -8,6 +8,7 @@ from typing import Any, cast
 import orjson
 
 PATIENCE_SECONDS = 60
+REFUSED = (b"HTTP/1.1 4", b"HTTP/1.1 5")
 
 
 class Caller(asyncio.Protocol):
@@ -66,6 +67,8 @@ class Viewer(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         *frames, self._buffer = (self._buffer + data).split(b"\n\n")
+        if not self.open.done() and self._buffer.startswith(REFUSED):
+            self.open.set_exception(RuntimeError(self._buffer[:400].decode()))
         for frame in frames:
             _, found, payload = frame.partition(b"\ndata: ")
             if found and b"\nevent: hello" not in frame:

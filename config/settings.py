@@ -226,6 +226,8 @@ WAYMARK_TASK_HISTORY_ENTRIES = env.int("WAYMARK_TASK_HISTORY_ENTRIES", default=2
 # Runs of one user at work at once, and in the queue; 0 sets no limit.
 WAYMARK_MAX_RUNNING_PER_USER = env.int("WAYMARK_MAX_RUNNING_PER_USER", default=2)
 WAYMARK_MAX_QUEUED_PER_USER = env.int("WAYMARK_MAX_QUEUED_PER_USER", default=20)
+# Requests of one user at work at once: half of the threads of config.handler, twice what a browser opens.
+WAYMARK_REQUESTS_PER_USER = env.int("WAYMARK_REQUESTS_PER_USER", default=12)
 # Open pages and devices of one user that follow conversations at once, in one web process.
 WAYMARK_VIEWERS_PER_USER = env.int("WAYMARK_VIEWERS_PER_USER", default=50)
 # Messages that may wait for one agent (0: any number), and calls of one reply that are made.

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from urllib.request import Request, urlopen
 
 import pytest
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.contrib.sessions.models import Session
 from django.test import Client
@@ -113,7 +114,7 @@ def test_whoever_drips_at_the_port_of_ollama_is_not_waited_for(dripping: str) ->
 
 def test_the_requests_of_one_user_leave_threads_for_others() -> None:
     user, other = UserFactory.create(), UserFactory.create()
-    for _ in range(shares.MOST_REQUESTS):
+    for _ in range(settings.WAYMARK_REQUESTS_PER_USER):
         assert shares.requests.begin(user.pk)
     try:
         client = Client()
@@ -122,7 +123,7 @@ def test_the_requests_of_one_user_leave_threads_for_others() -> None:
         assert client.get("/api/v1/runs", headers=bearer(user)).status_code == 429
         assert client.get("/api/v1/runs", headers=bearer(other)).status_code == 200
     finally:
-        for _ in range(shares.MOST_REQUESTS):
+        for _ in range(settings.WAYMARK_REQUESTS_PER_USER):
             shares.requests.end(user.pk)
     assert client.get("/welcome/").status_code == 200
     assert client.get("/api/v1/runs", headers=bearer(user)).status_code == 200
