@@ -7,6 +7,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models.functions import Now
 
+import agents.budgets.models  # noqa: F401  where Django looks for them
 from agents.agentable import Agentable, Limits, agentable_of
 from memory.ids import new_id
 from memory.models import AgentRun, Author, Note, OwnedQuerySet, RunStatus, Thread

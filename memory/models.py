@@ -64,6 +64,7 @@ class RunStatus(models.TextChoices):
     RUNNING = "running"
     RETRY_WAIT = "retry_wait"
     WAITING_APPROVAL = "waiting_approval"
+    WAITING_BUDGET = "waiting_budget"
     CANCELLING = "cancelling"
     SUCCEEDED = "succeeded"
     FAILED = "failed"
@@ -75,6 +76,7 @@ LIVE = (
     RunStatus.RUNNING,
     RunStatus.RETRY_WAIT,
     RunStatus.WAITING_APPROVAL,
+    RunStatus.WAITING_BUDGET,
     RunStatus.CANCELLING,
 )
 STOPPED = (RunStatus.CANCELLING, RunStatus.CANCELLED)
@@ -119,6 +121,18 @@ class AgentRun(models.Model):
         max_digits=18, decimal_places=9, default=Decimal(0), db_default=Decimal(0), help_text="US dollars, known part"
     )
     cost_known = models.BooleanField(default=True, db_default=True, help_text="False when some call had no price")
+    charged = models.DecimalField(
+        max_digits=18,
+        decimal_places=9,
+        default=Decimal(0),
+        db_default=Decimal(0),
+        help_text="What budgets count: the cost, and the worst of calls whose cost is unknown",
+    )
+    charged_tokens = models.PositiveBigIntegerField(default=0, db_default=0)
+    booked = models.DecimalField(
+        max_digits=18, decimal_places=9, default=Decimal(0), db_default=Decimal(0), help_text="Of that, in the budgets"
+    )
+    booked_tokens = models.PositiveBigIntegerField(default=0, db_default=0)
     fence = models.PositiveBigIntegerField(default=0, db_default=0)
     lease_token = models.UUIDField(null=True)
     lease_until = models.DateTimeField(null=True)

@@ -18,7 +18,7 @@ from agents.prompts import render
 from memory import pool
 from memory.context import NOTES_LISTED, Context, context_for
 from memory.hot import columns, instance, load, width
-from memory.models import LIVE, Thread
+from memory.models import LIVE, Thread, Trigger
 from memory.pool import orm
 from memory.recall import LAST_SUMMARIES, Summary, section
 from tools.base import Audience, ToolSpec
@@ -27,7 +27,7 @@ from tools.registry import AnyTool, tools_for
 
 @dataclass(frozen=True, slots=True)
 class Summons:
-    """Everything a run needs that is read, not claimed."""
+    """Everything a run needs that is read, not claimed. has_budgets: whether its user has set any."""
 
     agentable: Agentable
     thread: Thread
@@ -38,6 +38,7 @@ class Summons:
     time_zone: str
     tools: Mapping[str, AnyTool]
     context: Context
+    has_budgets: bool = False
 
     @property
     def next_call(self) -> NextCall:
@@ -46,6 +47,11 @@ class Summons:
     @property
     def converses(self) -> bool:
         return self.agentable.audience is Audience.CONVERSATION
+
+    @property
+    def is_attended(self) -> bool:
+        """Whether somebody waits for the run: what nobody waits for leaves some of a budget to what somebody does."""
+        return self.converses and self.trigger in (Trigger.MESSAGE, Trigger.RETRY, Trigger.DECISION)
 
     @property
     def specs(self) -> list[ToolSpec]:
@@ -66,7 +72,7 @@ SELECT run.trigger, run.context_type, coalesce(u.time_zone, 'Etc/UTC'), person.i
   (SELECT coalesce(jsonb_agg(jsonb_build_array(n.title, n.body) ORDER BY n.created_at), '[]') FROM (
     SELECT title, left(body, {BODY_READ}) AS body, created_at FROM memory_note WHERE thread_id = t.id
     ORDER BY created_at DESC LIMIT {NOTES_LISTED}) n),
-  {LAST_SUMMARIES},
+  {LAST_SUMMARIES}, EXISTS (SELECT FROM agents_budget b WHERE b.user_id = t.user_id),
   {columns(Thread, "t")}, {columns(ModelConnection, "c")}
 FROM memory_agentrun run
 JOIN memory_thread t ON t.id = run.thread_id
@@ -82,7 +88,7 @@ def summon(run_id: UUID) -> Summons | None:
     rows = pool.execute(SUMMON, {"run": run_id, "live": [*LIVE]})
     if not rows:
         return None
-    trigger, context_type, time_zone, is_staff, notes, summaries, *rest = rows[0]
+    trigger, context_type, time_zone, is_staff, notes, summaries, has_budgets, *rest = rows[0]
     thread, default = instance(Thread, rest[: width(Thread)]), _default(rest[width(Thread) :])
     agentable = load(apps.get_model(thread.kind), "x.thread_id = %(thread)s", {"thread": thread.pk})
     if not isinstance(agentable, Agentable):
@@ -98,6 +104,7 @@ def summon(run_id: UUID) -> Summons | None:
             time_zone=time_zone,
             tools=tools_for(agentable.audience, agentable.disabled_tools(), has_archives=thread.generation > 0),
             context=context_for(thread, timezone.now(), time_zone, notes if agentable.knows_notes else None),
+            has_budgets=has_budgets,
         )
 
 

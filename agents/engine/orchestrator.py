@@ -13,7 +13,11 @@ from uuid import UUID
 
 import structlog
 
-from agents.engine import archiving, bell, journal
+from agents.budgets import words
+from agents.budgets.ledger import OutOfBudget
+from agents.budgets.purse import Purse, Unpriced
+from agents.budgets.worst import NOTHING
+from agents.engine import archiving, bell, journal, payment
 from agents.engine.assemble import Summons, retry_policy, summon
 from agents.engine.gates import Parked
 from agents.engine.journal import Settled
@@ -89,6 +93,7 @@ class Orchestrator:
 
     summons: Summons
     held: Held
+    purse: Purse | None = None
 
     def drive(self) -> None:
         """Run the loop and settle, whatever happens."""
@@ -110,6 +115,8 @@ class Orchestrator:
                 log.info("run ended", status=ending.status, reason=ending.reason, step=progress.step)
                 if ending.status == RunStatus.SUCCEEDED:
                     archiving.watch(summons.thread, ending.settled.usage, has_sessions=summons.agentable.has_sessions)
+        if self.purse:
+            payment.let_go(lease.run_id)
 
     @contextlib.contextmanager
     def _left_to_others(self) -> Iterator[None]:
@@ -146,6 +153,8 @@ class Orchestrator:
         if progress.recoveries > MAX_RECOVERIES:
             return Ending.crashed()
         try:
+            if self.summons.has_budgets:
+                self.purse = payment.purse_of(self.summons, self.held)
             with (
                 provider_pool.lease(endpoint) as provider,
                 transcript.opened(thread.pk, thread.from_seq, recorded, open_reply=progress.open_step) as history,
@@ -156,7 +165,7 @@ class Orchestrator:
             raise
         except Exception:
             log.exception("run failed")
-            return Ending.broken()
+            return Ending.broken(self.purse.open if self.purse else NOTHING)
 
     def _run(self, steps: Steps, history: Transcript) -> Ending:
         """Recover, then go on step by step; every foreseen way in which a run may end becomes data."""
@@ -170,6 +179,10 @@ class Orchestrator:
             return Ending.stopped(steps.finished, thinker.settled)
         except LimitReached as limit:
             return Ending.limited(limit, thinker.settled)
+        except OutOfBudget as out:
+            return Ending.out_of_budget(self.held.lease.run_id, out, thinker.settled)
+        except Unpriced as unpriced:
+            return Ending.failed("unpriced", words.unpriced(str(unpriced)), thinker.settled)
         except CallFailed as failed:
             reschedules = self.summons.agentable.reschedules
             return Ending.failed_call(self.held.lease.run_id, failed, thinker.settled, reschedules=reschedules)
@@ -211,6 +224,7 @@ class Orchestrator:
             provider=provider,
             policy=retry_policy(),
             waited=self.held.progress.retries,
+            purse=self.purse,
             memo=history.memo,
             grammar=history.grammar,
         )

@@ -9,6 +9,9 @@ from django.core.exceptions import ObjectDoesNotExist
 from django.db import transaction
 
 from agents.agentable import Agentable, agentable_of
+from agents.budgets import words
+from agents.budgets.ledger import OutOfBudget
+from agents.budgets.worst import NOTHING, Amount
 from agents.engine import bell, journal
 from agents.engine.cells import text_cell, thinking_cells, wait_cell
 from agents.engine.deeds import account
@@ -36,9 +39,14 @@ UNFINISHED = {
 }
 
 
+WAITS = (RunStatus.RETRY_WAIT, RunStatus.WAITING_BUDGET)
+LOOK_AGAIN = 60.0
+"""Seconds after which a run that waits for what others hold of its budget is taken up again."""
+
+
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """What a run ended as; one that waits for its model has not ended, but is let go of.
+    """What a run ended as; one that waits for its model, or for money, has not ended, but is let go of.
 
     report: what a waiting parent is told.
     again_after: seconds until it makes sense to ask the model again.
@@ -107,14 +115,29 @@ class Ending:
         return replace(cls.failed(error.trouble, text, settled), again_after=later.seconds)
 
     @classmethod
+    def out_of_budget(cls, run_id: UUID, out: OutOfBudget, settled: Settled) -> Self:
+        """The run waits and goes on with the same step: when the budget begins anew or is raised (mission C5)."""
+        shortage = out.shortage
+        seconds = LOOK_AGAIN if shortage.waits else None
+        if shortage.until is not None and not shortage.waits:
+            seconds = (shortage.until - shortage.budget.now).total_seconds()
+        metadata = MessageMetadata(reason="budget", budget=shortage.budget.pk, retryable=False)
+        cell = wait_cell(run_id, words.paused(out), metadata)
+        return cls(RunStatus.WAITING_BUDGET, settled, "budget", cells=[cell], again_after=seconds)
+
+    @classmethod
     def crashed(cls) -> Self:
         text = "The worker ended several times in the middle of this. I do not try again by myself."
         return cls.failed("crashed", text, NOTHING_CALLED)
 
     @classmethod
-    def broken(cls) -> Self:
-        """What was used before the fault is on record; the call that may be open is of unknown cost."""
-        unknown = Settled(CallStatus.FAILED, Usage(), None, 0)
+    def broken(cls, charge: Amount = NOTHING) -> Self:
+        """What was used before the fault is on record; the call that may be open is of unknown cost.
+
+        Args:
+            charge: what it may have come to.
+        """
+        unknown = Settled(CallStatus.FAILED, Usage(), None, 0, "", *charge)
         return cls.failed("bug", "Something went wrong inside Waymark. The log has the details.", unknown)
 
     @classmethod
@@ -139,7 +162,7 @@ class Settler:
         Raises:
             LeaseLost: the run is not ours any more; nothing was written.
         """
-        if ending.status is RunStatus.RETRY_WAIT:
+        if ending.status in WAITS:
             self._wait(ending)
             return
         parent = self.agentable.reports_to() if self.agentable else None
@@ -160,8 +183,7 @@ class Settler:
 
     def _wait(self, ending: Ending) -> None:
         (cell,), thread, run_id = ending.cells, self.thread, self.lease.run_id
-        assert ending.again_after is not None
-        waiting = journal.retry_later(self.lease, ending.settled, ending.again_after, cell)
+        waiting = journal.wait(self.lease, ending.status, ending.settled, ending.again_after, cell)
         bell.ring_next(waiting.in_line)
         if waiting.metadata is None:
             bell.ring(run_id)

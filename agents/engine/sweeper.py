@@ -7,7 +7,7 @@ from django.conf import settings
 from redis import RedisError
 
 from agents import decisions
-from agents.engine import bell, journal
+from agents.engine import bell, journal, payment
 from agents.live.stream import redis_client
 from memory.pool import orm
 
@@ -25,6 +25,7 @@ def sweep() -> int:
     rung = _ring_for_lost()
     with orm():
         decisions.expire_due()
+        payment.sweep()
     return rung
 
 

@@ -9,6 +9,8 @@ from decimal import Decimal
 import structlog
 from django.conf import settings
 
+from agents.budgets.purse import Purse
+from agents.budgets.worst import charged
 from agents.connections import Choice
 from agents.engine.journal import Settled
 from agents.engine.retries import Later, Never, Now, RetryPolicy
@@ -52,7 +54,9 @@ class Thinker:
     on_failure: told of each failed try that will be repeated, and after how many seconds; the text so far is void.
     on_remedy: told of what had to be left out of the history before the server took it.
     waited: how often the run has let go of its lease to wait before this call (tier 2 of the retries).
+    purse: pays for the calls, where the user has budgets.
     memo: what adapters have made of the history in earlier runs.
+    heard: whether anything came of the answer that is open.
     settled: what the call that is open came to; `NOTHING_CALLED` when its row is started but nothing was sent yet.
     """
 
@@ -65,8 +69,10 @@ class Thinker:
     provider: Provider
     policy: RetryPolicy
     waited: int = 0
+    purse: Purse | None = None
     memo: dict[str, object] = field(default_factory=dict)
     settled: Settled = NOTHING_CALLED
+    heard: bool = False
     view: View = field(default_factory=View)
     grammar: Grammar = field(default_factory=Grammar)
 
@@ -75,15 +81,16 @@ class Thinker:
 
         Raises:
             CallFailed: the call failed and will not be repeated now.
+            OutOfBudget, Unpriced: it cannot be paid for.
             Cancelled: the run was stopped.
         """
         held = 0
         while True:
-            started = time.monotonic()
+            started, self.heard = time.monotonic(), False
             try:
                 reply = yield from self._once(messages, started)
             except ProviderError as error:
-                self.settled = self._settle(CallStatus.FAILED, error.usage, started, error.message)
+                self.settled = self._settle(CallStatus.FAILED, error.usage, started, error)
                 if error.refuses_content and self.view.degrade(messages):
                     pause, self.grammar = 0.0, Grammar()
                 else:
@@ -122,17 +129,24 @@ class Thinker:
         sent = self.view.of(messages)
         self.grammar.check(sent)
         request = ModelRequest(self.choice.model, self.system, sent, self.tools, memo=self.memo)
+        if self.purse:
+            request = self.purse.admit(request)
         self.settled = self._settle(CallStatus.CANCELLED, Usage(), started)
         for chunk in self.provider.stream(request, self.cancel):
+            self.heard = True
             if isinstance(chunk, Reply):
                 self.settled = self._settle(CallStatus.DONE, chunk.usage, started)
+                if self.purse:
+                    self.purse.replied(request, chunk)
                 return chunk
             yield chunk
         raise AssertionError("a stream ends with its reply")
 
-    def _settle(self, status: CallStatus, usage: Usage, started: float, error: str = "") -> Settled:
+    def _settle(self, status: CallStatus, usage: Usage, started: float, error: ProviderError | None = None) -> Settled:
         spent = cost(self.choice.model, self.choice.endpoint.kind, usage)
-        return Settled(status, usage, spent, round((time.monotonic() - started) * 1000), error)
+        charge = self.purse.charge(usage, spent, error, heard=self.heard) if self.purse else charged(usage, spent)
+        latency = round((time.monotonic() - started) * 1000)
+        return Settled(status, usage, spent, latency, error.message if error else "", *charge)
 
 
 def ask(choice: Choice, system: str, text: str, cancel: CancelToken | None = None) -> Reply:

@@ -28,10 +28,11 @@ r AS (
   INSERT INTO memory_agentrun (id, thread_id, status, trigger)
   SELECT live_run, %(thread)s, 'queued', %(trigger)s FROM t WHERE live_run = %(run)s),
 w AS (
-  UPDATE memory_agentrun AS run SET status = CASE run.status WHEN 'waiting_approval' THEN 'queued' ELSE run.status END,
-    due_at = CASE run.status WHEN 'waiting_approval' THEN NULL ELSE run.due_at END FROM t
-  WHERE run.id = t.live_run AND run.status IN ('queued', 'running', 'waiting_approval')
-  RETURNING old.status = 'waiting_approval' AS woken),
+  UPDATE memory_agentrun AS run SET
+    status = CASE WHEN run.status IN ('waiting_approval', 'waiting_budget') THEN 'queued' ELSE run.status END,
+    due_at = CASE WHEN run.status IN ('waiting_approval', 'waiting_budget') THEN NULL ELSE run.due_at END FROM t
+  WHERE run.id = t.live_run AND run.status IN ('queued', 'running', 'waiting_approval', 'waiting_budget')
+  RETURNING old.status IN ('waiting_approval', 'waiting_budget') AS woken),
 m AS (
   INSERT INTO memory_threadmessage
     (id, thread_id, run_id, source, message_type, content, metadata, processed, client_message_id)

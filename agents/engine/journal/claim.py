@@ -67,7 +67,7 @@ r AS (
     cost_known = run.cost_known AND run.lease_token IS NULL
   FROM l, f
   WHERE run.id = %(run)s AND (f.free OR run.status = 'cancelling') AND (
-    run.status = 'queued' OR run.status = 'retry_wait' AND run.due_at <= clock_timestamp()
+    run.status = 'queued' OR run.status IN ('retry_wait', 'waiting_budget') AND run.due_at <= clock_timestamp()
     OR run.status IN ('running', 'cancelling') AND run.lease_until < clock_timestamp())
   RETURNING run.id, run.thread_id, run.fence, run.step, run.status, run.recoveries, run.retries, run.guard,
     {OPEN_STEP} AS open_step),

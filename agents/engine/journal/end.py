@@ -121,17 +121,17 @@ def _final(rows: list[pool.Row]) -> Final:
 
 WAITING = """jsonb_build_object('next_at', r.due_at)"""
 
-RETRY_LATER = f"""
+LATER = f"""
 WITH l AS (SELECT id FROM memory_thread WHERE id = %(thread)s FOR NO KEY UPDATE),
 r AS (
   UPDATE memory_agentrun AS run SET lease_token = NULL,
-    status = CASE run.status WHEN 'running' THEN 'retry_wait' ELSE run.status END,
-    due_at = CASE run.status WHEN 'running' THEN clock_timestamp() + %(seconds)s * interval '1 second' END,
+    status = CASE run.status WHEN 'running' THEN %(waits)s::text ELSE run.status END,
+    due_at = CASE run.status WHEN 'running' THEN clock_timestamp() + %(seconds)s::float * interval '1 second' END,
     lease_until = CASE run.status WHEN 'running' THEN NULL ELSE clock_timestamp() END,
-    retries = run.retries + 1, {TOTALS}
+    retries = run.retries + (%(waits)s::text = 'retry_wait')::int, {TOTALS}
   FROM l WHERE {FENCE}
   RETURNING run.id, run.thread_id, run.status, run.due_at),
-{SETTLE_CALL}, {CELLS_ANEW.format(more=WAITING, where="WHERE r.status = 'retry_wait'")}
+{SETTLE_CALL}, {CELLS_ANEW.format(more=WAITING, where="WHERE r.status = %(waits)s")}
 SELECT (SELECT created_at FROM m), (SELECT metadata FROM m), {NEXT_IN_LINE} FROM r
 """
 
@@ -147,18 +147,19 @@ class Postponed(NamedTuple):
 
 WAITS = f"""
 SELECT m.created_at, m.metadata, {NEXT_IN_LINE}
-FROM memory_agentrun run LEFT JOIN memory_threadmessage m ON m.id = %(cell)s AND run.status = 'retry_wait'
+FROM memory_agentrun run LEFT JOIN memory_threadmessage m ON m.id = %(cell)s AND run.status = %(waits)s
 WHERE {LET_GO} AND run.finished_at IS NULL
 """
 
 
-def retry_later(lease: Lease, settled: Settled, seconds: float, cell: Cell) -> Postponed:
-    """Let go of a run whose model failed, until `seconds` from now. The run stays its thread's live one, so that
-    messages which come meanwhile join it. `cell` says so in the thread; its `next_at` is PostgreSQL's."""
-    parameters = let_go_by(lease) | {"seconds": seconds, "cells": as_json([cell]), "cell": cell.id}
+def wait(lease: Lease, status: str, settled: Settled, seconds: float | None, cell: Cell) -> Postponed:
+    """Let go of a run until `seconds` from now (None: until somebody changes something), because its model failed
+    (`status` retry_wait) or a budget is spent (waiting_budget). The run stays its thread's live one, so that messages
+    which come meanwhile join it. `cell` says so in the thread; its `next_at` is PostgreSQL's."""
+    parameters = let_go_by(lease) | {"seconds": seconds, "cells": as_json([cell]), "cell": cell.id, "waits": status}
     parameters |= fence_of(lease) | settle_parameters(lease, settled)
     crashpoint("wait.before")
-    rows = surely(lambda: execute(RETRY_LATER, parameters, None), lambda: looked_up(LOCK_THREAD, WAITS, parameters))
+    rows = surely(lambda: execute(LATER, parameters, None), lambda: looked_up(LOCK_THREAD, WAITS, parameters))
     crashpoint("wait.after")
     if not rows:
         raise LeaseLost
@@ -166,7 +167,8 @@ def retry_later(lease: Lease, settled: Settled, seconds: float, cell: Cell) -> P
 
 
 RETRY_NOW = """
-UPDATE memory_agentrun SET status = 'queued', due_at = NULL WHERE id = %(run)s AND status = 'retry_wait' RETURNING id
+UPDATE memory_agentrun SET status = 'queued', due_at = NULL
+WHERE id = %(run)s AND status IN ('retry_wait', 'waiting_budget') RETURNING id
 """
 
 
@@ -192,7 +194,7 @@ def hand_over(lease: Lease) -> None:
 STOP = """
 UPDATE memory_agentrun SET status = 'cancelling', due_at = NULL,
   lease_until = CASE WHEN lease_token IS NULL THEN clock_timestamp() ELSE lease_until END
-WHERE id = %(run)s AND status IN ('queued', 'running', 'retry_wait', 'waiting_approval')
+WHERE id = %(run)s AND status IN ('queued', 'running', 'retry_wait', 'waiting_approval', 'waiting_budget')
 RETURNING lease_token IS NOT NULL
 """
 

@@ -50,7 +50,8 @@ TOTALS = """
 input_tokens = run.input_tokens + coalesce(%(input)s::bigint, 0),
 output_tokens = run.output_tokens + coalesce(%(output)s::bigint, 0),
 cached_tokens = run.cached_tokens + coalesce(%(cached)s::bigint, 0),
-cost = run.cost + coalesce(%(cost)s::numeric, 0), cost_known = run.cost_known AND %(cost)s::numeric IS NOT NULL"""
+cost = run.cost + coalesce(%(cost)s::numeric, 0), cost_known = run.cost_known AND %(cost)s::numeric IS NOT NULL,
+charged = run.charged + %(charge)s, charged_tokens = run.charged_tokens + %(charge_tokens)s"""
 
 CLOSE_CALLS = f"""
 d AS (
@@ -96,6 +97,8 @@ def settle_parameters(lease: Lease, settled: Settled) -> dict[str, object]:
         "cost": settled.cost,
         "latency": settled.latency_ms,
         "call_error": settled.error,
+        "charge": settled.charge,
+        "charge_tokens": settled.charge_tokens,
     }
 
 

@@ -52,12 +52,13 @@ WITH busy AS (
   GROUP BY t.user_id)
 UPDATE memory_agentrun AS run
 SET due_at = clock_timestamp() + %(grace)s * interval '1 second',
-  status = CASE run.status WHEN 'retry_wait' THEN 'queued' ELSE run.status END
+  status = CASE WHEN run.status IN ('retry_wait', 'waiting_budget') THEN 'queued' ELSE run.status END
 FROM (
   SELECT x.id, coalesce(busy.runs, 0) AS runs FROM memory_agentrun x JOIN memory_thread t ON t.id = x.thread_id
   LEFT JOIN busy ON busy.user_id = t.user_id
   WHERE (x.status = 'queued' AND x.created_at < clock_timestamp() - %(grace)s * interval '1 second'
-      OR x.status = 'retry_wait' OR x.status IN ('running', 'cancelling') AND x.lease_until < clock_timestamp())
+      OR x.status = 'retry_wait' OR x.status = 'waiting_budget' AND x.due_at IS NOT NULL
+      OR x.status IN ('running', 'cancelling') AND x.lease_until < clock_timestamp())
     AND coalesce(x.due_at, '-infinity') <= clock_timestamp()
     AND (%(most)s = 0 OR x.status = 'cancelling' OR coalesce(busy.runs, 0) < %(most)s)
   ORDER BY coalesce(busy.runs, 0), x.created_at LIMIT 200 FOR NO KEY UPDATE OF x SKIP LOCKED) AS found

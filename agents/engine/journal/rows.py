@@ -72,13 +72,18 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """What a model call came to: who answered, what it used, what it cost (None is unknown)."""
+    """What a model call came to: who answered, what it used, what it cost (None is unknown).
+
+    charge, charge_tokens: what budgets count for it.
+    """
 
     status: str
     usage: Usage
     cost: Decimal | None
     latency_ms: int
     error: str = ""
+    charge: Decimal = Decimal(0)
+    charge_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)

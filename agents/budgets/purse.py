@@ -1,0 +1,118 @@
+"""What a run carries with it to pay for its calls."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from functools import partial
+from typing import Final
+from uuid import UUID
+
+from django.conf import settings
+
+from agents.budgets import ledger
+from agents.budgets.ledger import NotOurs, OutOfBudget
+from agents.budgets.models import Budget
+from agents.budgets.worst import NOTHING, Amount, Counted, cost_at_most, output_within
+from agents.engine.journal.rows import Lease, LeaseLost
+from agents.engine.journal.surely import surely
+from agents.providers.base import ModelRequest, Price, ProviderError, Reply, Trouble, Usage
+from memory.pool import orm
+from tools.cancel import CancelToken
+
+AHEAD: Final = Decimal("1.5")
+"""How many of its worst calls a run reserves at once. Most cost a fraction of that, so it seldom has to come again."""
+
+LOOK_AGAIN: Final = 1.0
+"""Seconds after which a run that waits for what others have reserved looks again."""
+
+
+class Unpriced(Exception):
+    """There is a budget in dollars, and nobody knows what the model costs (case COS-03 a)."""
+
+
+@dataclass(slots=True)
+class Purse:
+    """
+    threads: the run's own and those above it, whose budgets hold its calls.
+    attended: whether somebody waits for the run.
+    left: what is reserved and not spent. open: the worst of the call that is under way.
+    """
+
+    lease: Lease
+    threads: Sequence[UUID]
+    model: str
+    price: Price | None
+    attended: bool
+    cancel: CancelToken
+    left: Amount = NOTHING
+    open: Amount = NOTHING
+    counted: Counted = field(default_factory=Counted)
+    _before: Amount = NOTHING
+
+    def admit(self, request: ModelRequest) -> ModelRequest:
+        """Make sure that the request can be paid for whatever comes of it; its output is limited accordingly.
+
+        Raises:
+            OutOfBudget: it cannot.
+            Unpriced, LeaseLost.
+        """
+        most: int = settings.WAYMARK_MOST_OUTPUT_TOKENS
+        given = self.counted.at_most(request)
+        full = cost_at_most(self.price, given, most)
+        if self.left.money < full.money or self.left.tokens < full.tokens:
+            least = cost_at_most(self.price, given, min(most, settings.WAYMARK_LEAST_OUTPUT_TOKENS))
+            self._reserve(least, Amount(full.money * AHEAD, int(full.tokens * AHEAD)))
+        output = min(most, output_within(self.price, given, self.left))
+        self.open, self._before = cost_at_most(self.price, given, output), self.left
+        self.left = Amount(self._before.money - self.open.money, self._before.tokens - self.open.tokens)
+        return replace(request, max_output_tokens=output)
+
+    def replied(self, request: ModelRequest, reply: Reply) -> None:
+        self.open = NOTHING
+        self.counted.replied(request, reply)
+
+    def charge(self, usage: Usage, cost: Decimal | None, error: ProviderError | None, *, heard: bool) -> Amount:
+        """Return what the budgets count for a call, and keep what it leaves. Of one whose cost nobody knows that is its
+        worst, unless the server refused it before it said a word.
+
+        Args:
+            heard: whether anything came of the answer.
+        """
+        refused = error is not None and not heard and (error.status or error.trouble is Trouble.UNREACHABLE)
+        unknown = NOTHING if refused else self.open
+        known = usage.input_tokens is not None and usage.output_tokens is not None
+        tokens = (usage.input_tokens or 0) + (usage.output_tokens or 0) if known else unknown.tokens
+        charged = Amount(unknown.money if cost is None else cost, tokens)
+        self.left = Amount(self._before.money - charged.money, self._before.tokens - charged.tokens)
+        return charged
+
+    def take_up(self) -> None:
+        """A worker has died on the run: what it held counts as spent."""
+        with orm():
+            surely(partial(ledger.charge_lost, self.lease.run_id, self.lease.token), lambda: None)
+
+    def _reserve(self, least: Amount, full: Amount) -> None:
+        if self.price is None and settings.WAYMARK_BUDGET_UNPRICED == "block" and self._counts_money():
+            raise Unpriced(self.model)
+        until = time.monotonic() + settings.WAYMARK_BUDGET_PATIENCE_SECONDS
+        while True:
+            try:
+                self.left = surely(partial(self._try, least, full), lambda: None)
+            except OutOfBudget as out:
+                if not out.shortage.waits or time.monotonic() >= until:
+                    raise
+            except NotOurs:
+                raise LeaseLost from None
+            else:
+                return
+            self.cancel.sleep(LOOK_AGAIN)
+
+    def _try(self, least: Amount, full: Amount) -> Amount:
+        lease = self.lease
+        with orm():
+            return ledger.reserve(lease.run_id, lease.token, self.threads, least, full, attended=self.attended)
+
+    def _counts_money(self) -> bool:
+        with orm():
+            return Budget.objects.filter(user=self.lease.user_id, money__isnull=False).exists()

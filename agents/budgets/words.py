@@ -1,0 +1,38 @@
+"""What people are told of budgets."""
+
+from agents.budgets.ledger import OutOfBudget
+from agents.budgets.models import Budget, Window
+
+
+def limits_of(budget: Budget) -> str:
+    """Say how much a budget allows, such as "$20.00 a month" or "500,000 tokens in each run"."""
+    money = "" if budget.money is None else f"${budget.money + budget.extra:,.2f}"
+    tokens = "" if budget.tokens is None else f"{budget.tokens:,} tokens"
+    whens = {Window.RUN: "in each run", Window.DAY: "a day", Window.MONTH: "a month", Window.TOTAL: "in total"}
+    return f"{' and '.join(filter(None, (money, tokens)))} {whens[Window(budget.window)]}"
+
+
+def whose(budget: Budget) -> str:
+    return "Your budget" if budget.thread_id is None else "The budget here"
+
+
+def paused(out: OutOfBudget) -> str:
+    """Why a run waits, and until when."""
+    shortage = out.shortage
+    said = f"{whose(shortage.budget)} of {limits_of(shortage.budget)} does not allow another call of the model."
+    if shortage.waits:
+        return f"{said} Other work holds what is left of it; I look again soon."
+    if shortage.until is not None:
+        return f"{said} I go on when it begins anew, or when you allow more."
+    return f"{said} I go on when you allow more."
+
+
+def most_is_spent(budget: Budget, share: float) -> str:
+    return f"{whose(budget)} of {limits_of(budget)} is {share:.0%} spent."
+
+
+def unpriced(model: str) -> str:
+    return (
+        f"Nobody has said what a call of {model} costs, so your budget in dollars could not hold. "
+        "Give the model a price, or set the budget in tokens, in the settings."
+    )

@@ -1,0 +1,73 @@
+"""What a call of a model may come to at most, before it is made.
+
+No tokeniser makes more tokens of a text than it has bytes, and whatever a vendor wraps around a message or a tool is
+shorter than the JSON that it is sent in. What earlier calls of the run were counted to have is known better than that.
+"""
+
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import NamedTuple
+
+from agents.providers.base import ModelRequest, Price, Reply, Usage
+from memory.encoding import dumps
+from memory.messages import BLOCKS, Message
+
+AROUND_EACH = 32
+"""Tokens that a vendor may put around a message."""
+
+_MILLION = Decimal(1_000_000)
+
+
+class Amount(NamedTuple):
+    """US dollars and tokens. Where the price is not known, a call has no money in it."""
+
+    money: Decimal = Decimal(0)
+    tokens: int = 0
+
+
+NOTHING = Amount()
+
+
+def charged(usage: Usage, cost: Decimal | None) -> Amount:
+    """What is known to be spent on a call."""
+    return Amount(cost or Decimal(0), (usage.input_tokens or 0) + (usage.output_tokens or 0))
+
+
+def cost_at_most(price: Price | None, input_tokens: int, output_tokens: int) -> Amount:
+    money = (input_tokens * price.input + output_tokens * price.output) / _MILLION if price else Decimal(0)
+    return Amount(money, input_tokens + output_tokens)
+
+
+def output_within(price: Price | None, input_tokens: int, amount: Amount) -> int:
+    """How many tokens of output `amount` pays for beside that input; negative when it does not pay for the input."""
+    within = amount.tokens - input_tokens
+    if price and price.output:
+        rest = amount.money - cost_at_most(price, input_tokens, 0).money
+        within = min(within, int(rest * _MILLION // price.output))
+    return within
+
+
+class Counted:
+    """How much input a run's next request has at most. Fed with the replies, it counts only what is new in bytes."""
+
+    def __init__(self) -> None:
+        self._system = ""
+        self._messages = 0
+        self._tokens = 0
+
+    def at_most(self, request: ModelRequest) -> int:
+        if request.system == self._system and len(request.messages) >= self._messages:
+            return self._tokens + _bytes(request.messages[self._messages :])
+        tools = sum(len(dumps([tool.name, tool.description, tool.schema])) for tool in request.tools)
+        return len(request.system.encode()) + tools + 2 * AROUND_EACH + _bytes(request.messages)
+
+    def replied(self, request: ModelRequest, reply: Reply) -> None:
+        """Learn from a reply; it stands behind the request's messages in the next one."""
+        used = reply.usage
+        if used.input_tokens and used.output_tokens is not None:
+            self._system, self._messages = request.system, len(request.messages) + 1
+            self._tokens = used.input_tokens + used.output_tokens + AROUND_EACH
+
+
+def _bytes(messages: Sequence[Message]) -> int:
+    return sum(len(BLOCKS.dump_json(message.blocks)) + AROUND_EACH for message in messages)

@@ -1,0 +1,65 @@
+"""How a run pays: its purse, and what becomes of it when the run lets go (docs/reliability.md, invariant I17)."""
+
+from functools import partial
+from uuid import UUID
+
+import structlog
+
+from agents.budgets import ledger, words
+from agents.budgets.models import Budget, Reservation
+from agents.budgets.purse import Purse
+from agents.engine.assemble import Summons
+from agents.engine.cells import text_cell
+from agents.engine.journal import surely
+from agents.engine.leases import Held
+from agents.live.announce import announce_message
+from agents.providers.pricing import price_of
+from memory.metadata import MessageMetadata
+from memory.models import AgentRun, Source, ThreadMessage
+from memory.pool import DATABASE_AWAY, orm
+
+log = structlog.get_logger(__name__)
+
+SWEPT = 100
+"""Runs whose reservations are looked after in one sweep."""
+
+
+def purse_of(summons: Summons, held: Held) -> Purse:
+    """The purse of a claimed run. What a dead worker has left open counts as spent at its worst."""
+    choice = summons.choice
+    with orm():
+        threads = ledger.threads_above(summons.agentable)
+    price = price_of(choice.model, choice.endpoint.kind)
+    purse = Purse(held.lease, threads, choice.model, price, summons.is_attended, held.cancel)
+    if held.progress.recoveries:
+        purse.take_up()
+    return purse
+
+
+def let_go(run_id: UUID) -> None:
+    """Book what a run has spent and free what it held, once no worker has it. When the database is away, the next sweep
+    does it."""
+    try:
+        with orm():
+            for budget in surely(partial(ledger.release, run_id), lambda: None):
+                _warn(run_id, budget)
+    except DATABASE_AWAY as error:
+        log.warning("reservations are left to the sweeper", run=str(run_id), error=str(error))
+
+
+def sweep() -> None:
+    """Free what is held for runs that no worker has, whatever became of those who should have done it."""
+    left = Reservation.objects.filter(run__lease_token=None).exclude(run=None)
+    for run_id in left.values_list("run", flat=True).distinct()[:SWEPT]:
+        let_go(run_id)
+
+
+def _warn(run_id: UUID, budget: Budget) -> None:
+    """Say in the chat that most of a budget is spent, once in its window."""
+    run = AgentRun.objects.select_related("thread").get(pk=run_id)
+    text = words.most_is_spent(budget, ledger.share_spent(budget))
+    cell = text_cell(Source.ERROR, text, MessageMetadata(reason="budget", budget=budget.pk, retryable=False))
+    message = ThreadMessage.objects.create(
+        id=cell.id, thread=run.thread, run=run, source=cell.source, content=text, metadata=cell.metadata
+    )
+    announce_message(message, budget.user_id)
