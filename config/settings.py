@@ -229,7 +229,7 @@ WAYMARK_MAX_QUEUED_PER_USER = env.int("WAYMARK_MAX_QUEUED_PER_USER", default=20)
 # Budgets (mission C5). Output of a call that is reserved, and the least that is worth asking for, in tokens; what work
 # that nobody waits for may use of a budget; from when on its user is warned; how long a run waits for what others hold.
 WAYMARK_MOST_OUTPUT_TOKENS = env.int("WAYMARK_MOST_OUTPUT_TOKENS", default=16_000)
-WAYMARK_LEAST_OUTPUT_TOKENS = env.int("WAYMARK_LEAST_OUTPUT_TOKENS", default=1_000)
+WAYMARK_LEAST_OUTPUT_TOKENS = env.int("WAYMARK_LEAST_OUTPUT_TOKENS", default=2_000)
 WAYMARK_BUDGET_UNATTENDED_SHARE = env.float("WAYMARK_BUDGET_UNATTENDED_SHARE", default=0.9)
 WAYMARK_BUDGET_WARN_SHARE = env.float("WAYMARK_BUDGET_WARN_SHARE", default=0.8)
 WAYMARK_BUDGET_PATIENCE_SECONDS = env.float("WAYMARK_BUDGET_PATIENCE_SECONDS", default=30)

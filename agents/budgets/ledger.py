@@ -18,6 +18,9 @@ from agents.budgets.worst import Amount
 from agents.models import ModelCall, UserAgent
 from memory.models import AgentRun, RunStatus, Thread
 
+PORTION = 4
+"""No run takes more than this part of what is free, as long as that is enough for its call: others want some, too."""
+
 MOST = Amount(Decimal(10) ** 9, 2**60)
 """What a limit that is not set allows."""
 
@@ -83,7 +86,10 @@ def reserve(
             can = _can(budget, run, has, attended=attended)
             if can.money < least.money or can.tokens < least.tokens:
                 raise OutOfBudget(_shortage(budget, run, least, attended=attended))
-            granted = Amount(min(granted.money, can.money), min(granted.tokens, can.tokens))
+            granted = Amount(
+                min(granted.money, max(least.money, can.money / PORTION)),
+                min(granted.tokens, max(least.tokens, can.tokens // PORTION)),
+            )
             shares.append((budget, has))
         for budget, has in shares:
             _hold(budget, has, _unbooked(run), granted)
