@@ -4,6 +4,7 @@ from django.urls import path, re_path
 
 from agents.api.approvals import Approvals, DecideApproval, ResolveAction
 from agents.api.base import Nowhere, declared
+from agents.api.budgets import Budgets, MoreBudget, OneBudget
 from agents.api.devices import Login, Logout
 from agents.api.docs import Docs, Schema
 from agents.api.threads import AssistantEvents, AssistantMessages
@@ -35,6 +36,9 @@ urlpatterns = declared(
         path("approvals", Approvals.as_view(), name="approvals"),
         path("approvals/<id:approval_id>/decide", DecideApproval.as_view(), name="approval_decide"),
         path("actions/<id:action_id>/resolve", ResolveAction.as_view(), name="action_resolve"),
+        path("budgets", Budgets.as_view(), name="budgets"),
+        path("budgets/<id:budget_id>", OneBudget.as_view(), name="budget"),
+        path("budgets/<id:budget_id>/more", MoreBudget.as_view(), name="budget_more"),
         path("agent/messages", AssistantMessages.as_view(), name="agent_messages"),
         path("agent/events", AssistantEvents.as_view(), name="agent_events"),
         path("schema", Schema.as_view(), name="schema"),

@@ -23,7 +23,7 @@ from memory.models import LIVE, AgentRun, RunStatus
 
 SHOWN = 40
 THEMES = set(UserAgent.Theme.values)
-_NEEDS_YOU = (RunStatus.FAILED, RunStatus.WAITING_APPROVAL)
+_NEEDS_YOU = (RunStatus.FAILED, RunStatus.WAITING_APPROVAL, RunStatus.WAITING_BUDGET)
 
 
 @dataclass(frozen=True, slots=True)

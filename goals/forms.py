@@ -7,6 +7,7 @@ from django.contrib.auth.models import User
 from django.db.models import QuerySet
 from django.utils.translation import gettext_lazy as _
 
+from agents.budgets.models import Window
 from agents.models import ModelConnection, UserAgent
 from agents.providers import addresses
 from agents.providers.catalog import Kind, known_kinds
@@ -15,6 +16,12 @@ from memory.models import Note
 
 URL_LENGTH = 500
 MODEL_LENGTH = 200
+WINDOWS = [
+    (Window.MONTH, _("a month")),
+    (Window.DAY, _("a day")),
+    (Window.TOTAL, _("total")),
+    (Window.RUN, _("each run")),
+]
 
 
 class GoalForm(forms.Form):
@@ -41,6 +48,29 @@ class GoalSettingsForm(GoalForm):
     def __init__(self, *args: Any, connections: "QuerySet[ModelConnection]", **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["model"].queryset = connections  # type: ignore[attr-defined]
+
+
+class BudgetForm(forms.Form):
+    """`goal` chooses among the user's own; empty is for everything."""
+
+    goal = forms.ModelChoiceField(
+        queryset=Goal.objects.none(), label=_("For"), required=False, empty_label=_("Everything")
+    )
+    window = forms.ChoiceField(label=_("In"), choices=WINDOWS)
+    money = forms.DecimalField(
+        label=_("US dollars"), required=False, min_value=0, max_value=10_000_000, max_digits=12, decimal_places=4
+    )
+    tokens = forms.IntegerField(label=_("Tokens"), required=False, min_value=0, max_value=10**15)
+
+    def __init__(self, *args: Any, goals: "QuerySet[Goal]", **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["goal"].queryset = goals  # type: ignore[attr-defined]
+
+    def clean(self) -> dict[str, Any]:
+        given = super().clean() or {}
+        if not self.errors and given.get("money") is None and given.get("tokens") is None:
+            raise forms.ValidationError(_("Give a limit in dollars or in tokens."))
+        return given
 
 
 class NoteForm(forms.Form):

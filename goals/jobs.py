@@ -7,10 +7,10 @@ from datetime import datetime
 from uuid import UUID
 
 from django.contrib.auth.models import User
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from agents.models import AgentTask, TaskStatus
-from memory.models import AgentRun, RunStatus, ThreadMessage
+from memory.models import WAITS, AgentRun, ThreadMessage
 
 SHOWN = 50
 OWNERS = ("thread__goals_goal", "thread__agents_useragent", "thread__agents_agenttask")
@@ -69,6 +69,7 @@ def _helpers(user: User, senders: Iterable[AgentRun]) -> dict[UUID | None, list[
 
 
 def _waits(runs: Sequence[AgentRun]) -> dict[UUID | None, ThreadMessage]:
-    waiting = [run.pk for run in runs if run.status == RunStatus.RETRY_WAIT]
-    said = ThreadMessage.objects.filter(run__in=waiting, metadata__has_key="attempt") if waiting else ()
+    waiting = [run.pk for run in runs if run.status in WAITS]
+    tells = Q(metadata__has_key="attempt") | Q(metadata__reason="budget")
+    said = ThreadMessage.objects.filter(tells, run__in=waiting) if waiting else ()
     return {message.run_id: message for message in said}

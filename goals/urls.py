@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from goals.views import chat, goals, home, jobs, models, notes, settings, styleguide, welcome
+from goals.views import budget, chat, goals, home, jobs, models, notes, settings, styleguide, welcome
 
 urlpatterns = [
     path("", home.home, name="home"),
@@ -29,6 +29,9 @@ urlpatterns = [
     path("settings/appearance/", settings.settings_appearance, name="settings_appearance"),
     path("settings/devices/", settings.settings_devices, name="settings_devices"),
     path("settings/devices/<uuid:device_id>/revoke/", settings.device_revoke, name="device_revoke"),
+    path("settings/budget/", budget.settings_budget, name="settings_budget"),
+    path("settings/budget/<uuid:budget_id>/more/", budget.budget_more, name="budget_more"),
+    path("settings/budget/<uuid:budget_id>/delete/", budget.budget_delete, name="budget_delete"),
     path("settings/models/", models.settings_models, name="settings_models"),
     path("settings/models/test/", models.model_test, name="model_test"),
     path("settings/models/<uuid:connection_id>/test/", models.connection_test, name="connection_test"),

@@ -16,7 +16,8 @@ class MessageMetadata(BaseModel):
     retryable: whether an error message offers to try again.
     decision: the action that this message decides about; written by a decision of the user, never typed.
     reason: why a run was ended, when it did not end by itself.
-    budget: what the message says is about this budget, which its user may raise there.
+    budget: what the message says is about this budget, which its user may raise there; with the reason "budget" its run
+        waits for that.
     attempt, of: an error after which the run waits for the model and goes on by itself: which try it waits for, and
         how many there are. next_at: when it goes on.
     """

@@ -79,6 +79,8 @@ LIVE = (
     RunStatus.WAITING_BUDGET,
     RunStatus.CANCELLING,
 )
+WAITS = (RunStatus.RETRY_WAIT, RunStatus.WAITING_BUDGET)
+"""Let go of until a time, or until something changes; messages that come meanwhile join them."""
 STOPPED = (RunStatus.CANCELLING, RunStatus.CANCELLED)
 
 

@@ -52,6 +52,12 @@ def remove_budget(budget: Budget) -> None:
     let_wait_end(user)
 
 
+def current(budget: Budget) -> Budget:
+    """Show a budget with the figures of the window that is now, which its row has from the next booking on."""
+    budget.begin(windows.began(budget.window, timezone.now(), zone_of(budget.user_id)))
+    return budget
+
+
 def let_wait_end(user: User) -> None:
     """Runs that wait for a budget try again, with the step at which they stopped."""
     waiting = AgentRun.objects.for_user(user).filter(status=RunStatus.WAITING_BUDGET).select_related("thread")

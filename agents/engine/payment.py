@@ -58,7 +58,7 @@ def _warn(run_id: UUID, budget: Budget) -> None:
     """Say in the chat that most of a budget is spent, once in its window."""
     run = AgentRun.objects.select_related("thread").get(pk=run_id)
     text = words.most_is_spent(budget, ledger.share_spent(budget))
-    cell = text_cell(Source.ERROR, text, MessageMetadata(reason="budget", budget=budget.pk, retryable=False))
+    cell = text_cell(Source.ERROR, text, MessageMetadata(budget=budget.pk))
     message = ThreadMessage.objects.create(
         id=cell.id, thread=run.thread, run=run, source=cell.source, content=text, metadata=cell.metadata
     )

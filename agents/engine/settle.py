@@ -29,7 +29,7 @@ from memory.context import Context
 from memory.degrade import HISTORY_REFUSED
 from memory.messages import Message, assistant
 from memory.metadata import MessageMetadata
-from memory.models import RunStatus, Source, Thread
+from memory.models import WAITS, RunStatus, Source, Thread
 from memory.pool import orm, orm_connection
 from tools.attempts import Result
 
@@ -39,7 +39,6 @@ UNFINISHED = {
 }
 
 
-WAITS = (RunStatus.RETRY_WAIT, RunStatus.WAITING_BUDGET)
 LOOK_AGAIN = 60.0
 """Seconds after which a run that waits for what others hold of its budget is taken up again."""
 

@@ -33,7 +33,7 @@ CARET: Final = '<span class="caret"></span>'
 class Piece:
     """A stretch of a turn: steps that follow each other, or one answer, error, wait or closing line."""
 
-    kind: Literal["trail", "say", "error", "wait", "ended"]
+    kind: Literal["trail", "say", "error", "wait", "budget", "ended"]
     part: Part | None = None
     folded: list[Step] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
@@ -118,6 +118,8 @@ def _add_step(pieces: list[Piece], line: Step) -> None:
 
 
 def _piece(part: Part) -> Piece:
+    if part.metadata.budget:
+        return Piece("budget", part)
     if part.message.source == Source.ERROR:
         return Piece("wait" if part.waits else "error", part)
     if part.metadata.reason:

@@ -43,6 +43,7 @@ _CHIPS: Final = {
     RunStatus.RUNNING: ("accent", "running"),
     RunStatus.RETRY_WAIT: ("ask", "paused"),
     RunStatus.WAITING_APPROVAL: ("ask", "waiting"),
+    RunStatus.WAITING_BUDGET: ("ask", "paused"),
     RunStatus.CANCELLING: ("", "paused"),
 }
 

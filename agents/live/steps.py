@@ -67,7 +67,7 @@ def step(part: Part) -> Step:
         html = markdown.render(message.content)
         return Step(message.pk, "report", "done", "list-todo", verb, metadata.task_title, html=html)
     if part.tells_of_wait:
-        verb = _("Waited for the model's server")
+        verb = _("Waited for its budget") if metadata.budget else _("Waited for the model's server")
         return Step(message.pk, "thought", "quiet", "", verb, html=message.content)
     if metadata.thinking:
         seconds = metadata.seconds

@@ -15,7 +15,17 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from memory.metadata import MessageMetadata
-from memory.models import LIVE, AgentHistory, AgentRun, MessageType, RunStatus, Source, Thread, ThreadMessage
+from memory.models import (
+    LIVE,
+    WAITS,
+    AgentHistory,
+    AgentRun,
+    MessageType,
+    RunStatus,
+    Source,
+    Thread,
+    ThreadMessage,
+)
 from tools.models import AgentAction
 
 SHOWN: Final = 12
@@ -43,13 +53,13 @@ class Part:
 
     @property
     def tells_of_wait(self) -> bool:
-        return self.metadata.attempt is not None
+        return self.metadata.attempt is not None or self.metadata.reason == "budget"
 
     @property
     def waits(self) -> bool:
-        """Whether its run waits for the model right now."""
+        """Whether its run waits for the model, or for money, right now."""
         run = self.message.run
-        return self.tells_of_wait and run is not None and run.status == RunStatus.RETRY_WAIT
+        return self.tells_of_wait and run is not None and run.status in WAITS
 
     @property
     def is_report(self) -> bool:

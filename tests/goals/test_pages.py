@@ -46,7 +46,16 @@ def client(user: User) -> Client:
     return browser
 
 
-PAGES = ["/", "/notes/", "/notes/new/", "/jobs/", "/settings/", "/settings/models/", "/settings/devices/"]
+PAGES = [
+    "/",
+    "/notes/",
+    "/notes/new/",
+    "/jobs/",
+    "/settings/",
+    "/settings/models/",
+    "/settings/devices/",
+    "/settings/budget/",
+]
 PAGES += ["/settings/appearance/", "/goals/new/", "/welcome/", "/welcome/goal/", "/assistant/"]
 
 

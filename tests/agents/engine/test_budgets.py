@@ -38,7 +38,7 @@ def priced(goal: Goal, llm: LLMServer) -> None:
 def only(budget: Budget) -> Budget:
     """The budget as it is now; nothing is held in it."""
     found = Budget.objects.get(pk=budget.pk)
-    assert (found.reserved, found.reserved_tokens) == (0, 0)
+    assert (found.reserved, found.reserved_tokens) == (Decimal(0), 0)
     assert not Reservation.objects.exists()
     return found
 

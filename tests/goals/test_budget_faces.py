@@ -1,0 +1,149 @@
+"""Budgets in the browser and over the API: set, seen, raised, removed, and nobody else's."""
+
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+import orjson
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from agents.budgets.models import Budget, Window
+from agents.budgets.services import set_budget
+from agents.engine import bell
+from goals.models import Goal
+from memory.metadata import MessageMetadata
+from memory.models import AgentRun, RunStatus, Source
+from tests.factories import AgentRunFactory, GoalFactory, ThreadMessageFactory, UserFactory, bearer, nobody
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def goal() -> Goal:
+    return GoalFactory(title="Vienna half")
+
+
+@pytest.fixture
+def browser(goal: Goal) -> Client:
+    client = Client()
+    client.force_login(goal.user)
+    return client
+
+
+@pytest.fixture
+def rung(monkeypatch: pytest.MonkeyPatch) -> list[UUID]:
+    rung: list[UUID] = []
+    monkeypatch.setattr(bell, "ring", rung.append)
+    return rung
+
+
+def call(goal: Goal, method: str, path: str, body: object = None) -> tuple[int, Any]:
+    made = Client().generic(
+        method, f"/api/v1/{path}", _json(body), content_type="application/json", headers=bearer(goal.user)
+    )
+    return made.status_code, made.json() if made.content else None
+
+
+def _json(body: object) -> bytes:
+    return b"" if body is None else orjson.dumps(body)
+
+
+def paused(goal: Goal, budget: Budget) -> AgentRun:
+    """A run of the goal that waits for that budget, and says so."""
+    run: AgentRun = AgentRunFactory(thread=goal.thread, status=RunStatus.WAITING_BUDGET)
+    said = MessageMetadata(reason="budget", budget=budget.pk, retryable=False).stored()
+    ThreadMessageFactory(thread=goal.thread, run=run, content="Go on")
+    ThreadMessageFactory(thread=goal.thread, run=run, source=Source.ERROR, content="Spent.", metadata=said)
+    return run
+
+
+def test_a_budget_is_set_seen_and_removed_in_the_settings(goal: Goal, browser: Client) -> None:
+    answer = browser.post("/settings/budget/", {"goal": goal.pk, "window": "month", "money": "20"}, follow=True)
+    budget = Budget.objects.get()
+    assert (budget.thread, budget.money, budget.tokens) == (goal.thread, Decimal(20), None)
+    Budget.objects.update(begins=timezone.now().replace(day=1, hour=0, minute=0, second=0, microsecond=0))
+    Budget.objects.update(spent=Decimal("17.123"))
+    page = browser.get("/settings/budget/").content.decode()
+    assert "Vienna half" in page
+    assert "$20.00 a month" in page
+    assert "$17.12" in page
+    assert 'value="86" max="100" data-tone="ask"' in page
+    assert answer.redirect_chain
+    browser.post(f"/settings/budget/{budget.pk}/delete/")
+    assert not Budget.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "given", [{"window": "month"}, {"window": "week", "money": "1"}, {"window": "day", "money": "-1"}]
+)
+def test_a_wrong_budget_is_refused_on_the_form(goal: Goal, browser: Client, given: dict[str, str]) -> None:
+    answer = browser.post("/settings/budget/", given)
+    assert answer.status_code == 422
+    assert not Budget.objects.exists()
+
+
+def test_the_chat_says_that_a_run_waits_and_offers_a_dollar(goal: Goal, browser: Client, rung: list[UUID]) -> None:
+    budget = set_budget(goal.user, Window.MONTH, Decimal(1), None)
+    run = paused(goal, budget)
+    page = browser.get(f"/goals/{goal.pk}/").content.decode()
+    assert "Budget spent" in page
+    assert "Allow $1 more" in page
+    assert "Spent." in browser.get("/jobs/").content.decode()
+    browser.post(f"/settings/budget/{budget.pk}/more/", headers={"HX-Request": "true"})
+    budget.refresh_from_db()
+    run.refresh_from_db()
+    assert budget.extra == 1
+    assert run.status == RunStatus.QUEUED
+    assert rung == [run.pk]
+    page = browser.get(f"/goals/{goal.pk}/").content.decode()
+    assert "Allow $1 more" not in page
+    assert "Waited for its budget" in page
+
+
+def test_budgets_over_the_api(goal: Goal, rung: list[UUID]) -> None:
+    status, made = call(goal, "POST", "budgets", {"window": "day", "money": "2.5", "thread": str(goal.thread_id)})
+    assert status == 200
+    assert (made["money"], made["spent"], made["thread"]) == ("2.5", "0", str(goal.thread_id))
+    run = paused(goal, Budget.objects.get())
+    assert call(goal, "GET", "budgets")[1]["results"] == [made]
+    status, more = call(goal, "POST", f"budgets/{made['id']}/more", {"money": "0.5"})
+    assert (status, more["extra"]) == (200, "0.5")
+    assert rung == [run.pk]
+    status, changed = call(goal, "PATCH", f"budgets/{made['id']}", {"tokens": 1000})
+    assert (status, changed["money"], changed["tokens"]) == (200, "2.5", 1000)
+    assert call(goal, "DELETE", f"budgets/{made['id']}")[0] == 204
+    assert call(goal, "GET", f"budgets/{made['id']}")[0] == 404
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"window": "day"},
+        {"window": "day", "money": None, "tokens": None},
+        {"window": "never", "money": "1"},
+        {"window": "day", "money": "NaN"},
+        {"window": "day", "money": "1e400"},
+        {"window": "day", "tokens": 10**17},
+        {"window": "day", "money": "1", "thread": str(nobody())},
+        {"window": "day", "money": "1", "limit": 2},
+    ],
+)
+def test_a_wrong_budget_is_refused_by_the_api(goal: Goal, body: dict[str, object]) -> None:
+    status, answer = call(goal, "POST", "budgets", body)
+    assert status == 400, answer
+    assert not Budget.objects.exists()
+
+
+def test_nobody_else_s_budget_can_be_seen_or_changed(goal: Goal, browser: Client) -> None:
+    other = GoalFactory(user=UserFactory())
+    budget = set_budget(other.user, Window.MONTH, Decimal(1), None)
+    for method, path in (("GET", ""), ("PATCH", ""), ("DELETE", ""), ("POST", "/more")):
+        assert call(goal, method, f"budgets/{budget.pk}{path}", {})[0] == 404
+    assert call(goal, "GET", "budgets")[1]["results"] == []
+    assert browser.post(f"/settings/budget/{budget.pk}/more/").status_code == 404
+    assert browser.post(f"/settings/budget/{budget.pk}/delete/").status_code == 404
+    assert browser.post("/settings/budget/", {"goal": other.pk, "window": "day", "money": 1}).status_code == 422
+    assert call(goal, "POST", "budgets", {"window": "day", "money": "1", "thread": str(other.thread_id)})[0] == 400
+    assert Budget.objects.get() == budget
