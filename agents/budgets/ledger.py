@@ -124,8 +124,9 @@ def charge_lost(run_id: UUID, token: UUID) -> None:
         run.save(update_fields=["charged", "charged_tokens"])
 
 
-def reserve_beside(call: ModelCall, thread: Thread, worst: Amount) -> None:
-    """Hold what a call beside the runs may come to. Raises: OutOfBudget."""
+def reserve_beside(call: ModelCall, thread: Thread, worst: Amount) -> bool:
+    """Hold what a call beside the runs may come to; returns whether there is a budget. Raises: OutOfBudget."""
+    held = False
     with transaction.atomic():
         for budget in _locked(thread, threads_above(agentable_of(thread))):
             if budget.window == Window.RUN:
@@ -134,6 +135,8 @@ def reserve_beside(call: ModelCall, thread: Thread, worst: Amount) -> None:
             if room.money < worst.money or room.tokens < worst.tokens:
                 raise OutOfBudget(_shortage(budget, None, worst, attended=False))
             _hold(budget, Reservation(budget=budget, call=call), Amount(), worst)
+            held = True
+    return held
 
 
 def book_beside(call: ModelCall, thread: Thread, spent: Amount | None) -> None:

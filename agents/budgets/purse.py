@@ -93,8 +93,9 @@ class Purse:
             surely(partial(ledger.charge_lost, self.lease.run_id, self.lease.token), lambda: None)
 
     def _reserve(self, least: Amount, full: Amount) -> None:
-        if self.price is None and settings.WAYMARK_BUDGET_UNPRICED == "block" and self._counts_money():
-            raise Unpriced(self.model)
+        with orm():
+            if self.price is None and forbids_unpriced(self.lease.user_id):
+                raise Unpriced(self.model)
         until = time.monotonic() + settings.WAYMARK_BUDGET_PATIENCE_SECONDS
         while True:
             try:
@@ -113,6 +114,9 @@ class Purse:
         with orm():
             return ledger.reserve(lease.run_id, lease.token, self.threads, least, full, attended=self.attended)
 
-    def _counts_money(self) -> bool:
-        with orm():
-            return Budget.objects.filter(user=self.lease.user_id, money__isnull=False).exists()
+
+def forbids_unpriced(user_id: int) -> bool:
+    """Whether a model without a price may not be asked: a budget in dollars could not hold."""
+    if settings.WAYMARK_BUDGET_UNPRICED != "block":
+        return False
+    return Budget.objects.filter(user=user_id, money__isnull=False).exists()

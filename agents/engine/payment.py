@@ -7,18 +7,24 @@ import structlog
 
 from agents.budgets import ledger, words
 from agents.budgets.models import Budget, Reservation
-from agents.budgets.purse import Purse
+from agents.budgets.purse import Purse, Unpriced, forbids_unpriced
+from agents.budgets.worst import AROUND_EACH, charged, cost_at_most
 from agents.engine.assemble import Summons
 from agents.engine.cells import text_cell
 from agents.engine.journal import surely
 from agents.engine.leases import Held
 from agents.live.announce import announce_message
+from agents.models import CallStatus, ModelCall
+from agents.providers.base import Usage
 from agents.providers.pricing import price_of
 from memory.metadata import MessageMetadata
-from memory.models import AgentRun, Source, ThreadMessage
+from memory.models import AgentRun, Source, Thread, ThreadMessage
 from memory.pool import DATABASE_AWAY, orm
 
 log = structlog.get_logger(__name__)
+
+BESIDE_OUTPUT = 4_000
+"""Tokens of a summary or the like."""
 
 SWEPT = 100
 """Runs whose reservations are looked after in one sweep."""
@@ -47,11 +53,39 @@ def let_go(run_id: UUID) -> None:
         log.warning("reservations are left to the sweeper", run=str(run_id), error=str(error))
 
 
+def reserve_beside(call: ModelCall, words_given: str) -> int | None:
+    """Hold what a call beside the runs may cost at most (a summary). Returns the output that is paid for, in tokens;
+    None when there is no budget and so no limit. Raises: OutOfBudget, Unpriced."""
+    given = len(words_given.encode()) + 2 * AROUND_EACH
+    price = price_of(call.model, call.provider)
+    with orm():
+        thread = _thread(call)
+        if price is None and forbids_unpriced(thread.user_id):
+            raise Unpriced(call.model)
+        return BESIDE_OUTPUT if ledger.reserve_beside(call, thread, cost_at_most(price, given, BESIDE_OUTPUT)) else None
+
+
+def book_beside(call: ModelCall) -> None:
+    """Book a call beside the runs that has ended; one of unknown cost at its worst."""
+    with orm():
+        thread = _thread(call)
+        used = Usage(call.input_tokens, call.output_tokens)
+        ledger.book_beside(call, thread, None if call.cost is None else charged(used, call.cost))
+
+
+def _thread(call: ModelCall) -> Thread:
+    assert call.thread is not None, "it is beside the runs"
+    return call.thread
+
+
 def sweep() -> None:
     """Free what is held for runs that no worker has, whatever became of those who should have done it."""
     left = Reservation.objects.filter(run__lease_token=None).exclude(run=None)
     for run_id in left.values_list("run", flat=True).distinct()[:SWEPT]:
         let_go(run_id)
+    ended = ModelCall.objects.exclude(status=CallStatus.STARTED).filter(reservations__isnull=False).distinct()
+    for call in ended[:SWEPT]:
+        book_beside(call)
 
 
 def _warn(run_id: UUID, budget: Budget) -> None:

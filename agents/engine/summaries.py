@@ -12,8 +12,10 @@ import structlog
 from django.conf import settings
 from django.utils import timezone
 
+from agents.budgets.ledger import OutOfBudget
+from agents.budgets.purse import Unpriced
 from agents.connections import Choice, is_demo
-from agents.engine import thinking
+from agents.engine import payment, thinking
 from agents.models import CallStatus, ModelCall
 from agents.prompts import text
 from agents.providers.base import Finish, ProviderError, Reply, Trouble, Usage
@@ -30,6 +32,7 @@ log = structlog.get_logger(__name__)
 SHRINKS = (1, 4, 16)
 PART_LENGTH = 1_500
 CRASHED = "The worker ended before an answer was recorded."
+NOTHING_USED = Usage(0, 0)
 UNFINISHED = {
     Finish.LENGTH: "The summary was cut off by the model's limit.",
     Finish.REFUSED: "The model declined to sum the session up.",
@@ -63,6 +66,8 @@ def summarise(reservation: Reservation, choice: Choice | None, stop: CancelToken
     with _in_time(stop) as cancel:
         try:
             reply = _fitting(reservation, choice, cancel)
+        except (OutOfBudget, Unpriced):
+            return Summary(fallback_summary(reservation.entries), "")
         except ProviderError as error:
             raise SummaryFailed(error.message) from error
         except Cancelled:
@@ -97,11 +102,15 @@ def _session(entries: Sequence[Entry], length: int) -> str:
 
 
 def _recorded(reservation: Reservation, choice: Choice, words: str, cancel: CancelToken) -> Reply:
-    """One call with its row: started before, and whatever became of it after."""
+    """One call with its row: started and paid for before, and whatever became of it after."""
     row = _started(reservation, choice)
-    since = time.monotonic()
+    since, system = time.monotonic(), text("summary")
     try:
-        reply = thinking.ask(choice, text("summary"), words, cancel)
+        most = payment.reserve_beside(row, system + words)
+        reply = thinking.ask(choice, system, words, cancel, most)
+    except (OutOfBudget, Unpriced):
+        _finished(row, CallStatus.CANCELLED, NOTHING_USED, since)
+        raise
     except ProviderError as error:
         _finished(row, CallStatus.FAILED, error.usage, since, error.message)
         raise
@@ -135,6 +144,7 @@ def _finished(row: ModelCall, status: CallStatus, usage: Usage, since: float, er
     row.latency_ms = round((time.monotonic() - since) * 1000)
     with orm():
         row.save()
+    payment.book_beside(row)
 
 
 def _checked(reply: Reply) -> str:

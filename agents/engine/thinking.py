@@ -149,13 +149,16 @@ class Thinker:
         return Settled(status, usage, spent, latency, error.message if error else "", *charge)
 
 
-def ask(choice: Choice, system: str, text: str, cancel: CancelToken | None = None) -> Reply:
+def ask(choice: Choice, system: str, text: str, cancel: CancelToken | None = None, most: int | None = None) -> Reply:
     """One answer to one text, without tools: summaries, titles.
+
+    Args:
+        most: tokens of output; None leaves the limit to the vendor.
 
     Raises:
         ProviderError: the call failed.
     """
-    request = ModelRequest(choice.model, system, [user(text)])
+    request = ModelRequest(choice.model, system, [user(text)], max_output_tokens=most)
     with pool.lease(choice.endpoint) as provider:
         for chunk in provider.stream(request, cancel or CancelToken()):
             if isinstance(chunk, Reply):

@@ -15,11 +15,12 @@ from agents.budgets.models import Budget, Reservation, Window
 from agents.budgets.purse import Purse
 from agents.budgets.services import allow_more, remove_budget, set_budget
 from agents.connections import connect_model
-from agents.engine import jobs, sweeper
+from agents.engine import archiving, jobs, payment, sweeper
 from agents.models import ModelCall
 from goals.models import Goal
-from memory.models import AgentRun, RunStatus, ThreadMessage
+from memory.models import AgentHistory, AgentRun, ArchiveReason, RunStatus, ThreadMessage
 from memory.pool import execute
+from tests.agents.engine.test_archiving import SUMMARY, summaries, summary_requests, talk
 from tests.agents.engine.test_orchestrator import NOTE
 from tests.agents.engine.test_recovery import Killed
 from tests.llm_script import Reply, Status
@@ -264,3 +265,28 @@ def test_each_run_has_a_limit_of_its_own(goal: Goal, say: Say, llm: LLMServer) -
     run = say("Make a note")
     assert (run.status, run.due_at) == (RunStatus.WAITING_BUDGET, None)
     assert "in each run" in notices(goal)[0]
+
+
+@pytest.mark.parametrize(("limit", "asked"), [("1", 1), ("0.0001", 0)])
+def test_a_summary_is_paid_for_or_made_without_a_model(goal: Goal, llm: LLMServer, limit: str, asked: int) -> None:
+    budget = set_budget(goal.user, Window.MONTH, Decimal(limit), None)
+    talk(goal, 3)
+    summaries(llm, Reply(SUMMARY, usage=(1000, 100)))
+    archiving.archive_session(goal.thread_id, ArchiveReason.BY_HAND, at_once=True)
+    archived = AgentHistory.objects.get(thread=goal.thread)
+    assert (archived.summary == SUMMARY) == bool(asked)
+    assert len(summary_requests(llm)) == asked
+    assert only(budget).spent == asked * Decimal("0.00045")
+
+
+def test_what_a_dead_worker_held_for_a_summary_counts_as_spent(goal: Goal, llm: LLMServer) -> None:
+    budget = set_budget(goal.user, Window.MONTH, Decimal(1), None)
+    call = ModelCall.objects.create(thread=goal.thread, provider="openai", model=PRICED)
+    assert payment.reserve_beside(call, "words") == payment.BESIDE_OUTPUT
+    held = Budget.objects.get(pk=budget.pk).reserved
+    assert held > 0
+    sweeper.sweep()
+    assert Budget.objects.get(pk=budget.pk).reserved == held, "it may be under way"
+    ModelCall.objects.update(status="failed")
+    sweeper.sweep()
+    assert only(budget).spent == held
