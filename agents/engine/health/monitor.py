@@ -9,7 +9,7 @@ from django.conf import settings
 from django.db import connection
 from django.utils import timezone
 
-from agents.engine.health import runs, tasks, threads
+from agents.engine.health import money, runs, tasks, threads
 from agents.engine.health.finding import Check, Finding
 from agents.models import HealthReport
 from memory.locks import HEALTH_LOCK
@@ -30,6 +30,7 @@ CHECKS: Sequence[Check] = (
     Check("old_tasks", "Old tasks that are over", tasks.old_tasks),
     Check("wrong_counters", "Threads that count wrongly", threads.wrong_counters),
     Check("unanswered", "Messages nobody was woken for", threads.unanswered),
+    Check("wrong_budgets", "Budgets that hold wrongly", money.wrong_budgets),
     Check("zombie_jobs", "RQ jobs of runs that are over", runs.zombie_jobs),
 )
 

@@ -16,8 +16,10 @@ from agents.budgets.purse import Purse
 from agents.budgets.services import allow_more, remove_budget, set_budget
 from agents.connections import connect_model
 from agents.engine import archiving, jobs, payment, sweeper
+from agents.engine.health import monitor
 from agents.models import ModelCall
 from goals.models import Goal
+from memory.ids import new_id
 from memory.models import AgentHistory, AgentRun, ArchiveReason, RunStatus, ThreadMessage
 from memory.pool import execute
 from tests.agents.engine.test_archiving import SUMMARY, summaries, summary_requests, talk
@@ -290,3 +292,15 @@ def test_what_a_dead_worker_held_for_a_summary_counts_as_spent(goal: Goal, llm: 
     ModelCall.objects.update(status="failed")
     sweeper.sweep()
     assert only(budget).spent == held
+
+
+def test_what_a_deleted_goal_held_is_free_again(goal: Goal) -> None:
+    budget = set_budget(goal.user, Window.MONTH, Decimal(1), None)
+    run = AgentRun.objects.create(thread=goal.thread, status=RunStatus.RUNNING, lease_token=new_id())
+    Reservation.objects.create(budget=budget, run=run, money=Decimal("0.5"))
+    Budget.objects.filter(pk=budget.pk).update(reserved=Decimal("0.5"))
+    monitor.examine(fix=True)
+    assert Budget.objects.get(pk=budget.pk).reserved == Decimal("0.5")
+    run.delete()
+    monitor.examine(fix=True)
+    only(budget)
