@@ -15,6 +15,8 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from agents import tokens
+from agents.budget_admin import BudgetAdmin
+from agents.budgets.models import Budget
 from agents.health_admin import HealthReportAdmin
 from agents.model_call_admin import ModelCallAdmin
 from agents.models import AgentTask, DeviceToken, HealthReport, ModelCall, ModelConnection, UserAgent
@@ -27,6 +29,7 @@ admin.site.site_header = admin.site.site_title = "Waymark"
 admin.site.login = secure_admin_login(admin.site.login)  # type: ignore[method-assign]
 admin.site.register(ModelCall, ModelCallAdmin)
 admin.site.register(HealthReport, HealthReportAdmin)
+admin.site.register(Budget, BudgetAdmin)
 admin.site.unregister(User)
 
 

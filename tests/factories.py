@@ -4,6 +4,7 @@
 
 import hashlib
 from datetime import timedelta
+from decimal import Decimal
 from functools import cache
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -16,6 +17,7 @@ from factory.declarations import LazyAttribute, LazyFunction, SelfAttribute, Seq
 from factory.django import DjangoModelFactory
 
 from agents import services, tokens
+from agents.budgets.models import Budget
 from agents.connections import connect_model
 from agents.models import AgentTask, CallStatus, DeviceToken, HealthReport, ModelCall, ModelConnection, UserAgent
 from goals.models import Goal
@@ -210,6 +212,14 @@ class ModelCallFactory(Made[ModelCall]):
     provider = "demo"
     model = "demo"
     status = CallStatus.DONE
+
+
+class BudgetFactory(Made[Budget]):
+    class Meta:
+        model = Budget
+
+    user = SubFactory(UserFactory)
+    money = Decimal(20)
 
 
 class AgentTaskFactory(Made[AgentTask]):

@@ -17,6 +17,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
+from agents.budgets.models import Budget
 from agents.models import AgentTask, DeviceToken, HealthReport, ModelCall, ModelConnection, UserAgent
 from goals.models import Goal
 from memory.admin_base import ReadOnlyAdmin
@@ -27,6 +28,7 @@ from tests.factories import (
     AgentHistoryFactory,
     AgentRunFactory,
     AgentTaskFactory,
+    BudgetFactory,
     DeviceTokenFactory,
     GoalFactory,
     HealthReportFactory,
@@ -48,6 +50,7 @@ MAKERS: dict[type[Model], Callable[[], Any]] = {
     AgentHistory: AgentHistoryFactory,
     AgentRun: AgentRunFactory,
     AgentTask: AgentTaskFactory,
+    Budget: BudgetFactory,
     DeviceToken: DeviceTokenFactory,
     Goal: GoalFactory,
     HealthReport: HealthReportFactory,

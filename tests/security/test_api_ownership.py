@@ -13,6 +13,7 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 
 from agents.api.base import Access
+from agents.budgets.models import Budget
 from agents.engine import bell
 from agents.models import DeviceToken, UserAgent
 from agents.services import assistant_of
@@ -24,6 +25,7 @@ from tests.factories import (
     AgentHistoryFactory,
     AgentRunFactory,
     ApprovalFactory,
+    BudgetFactory,
     GoalFactory,
     NoteFactory,
     ThreadMessageFactory,
@@ -46,6 +48,8 @@ BODIES: dict[tuple[str, str], dict[str, Any]] = {
     ("agent_messages", "POST"): {"content": "Mine"},
     ("goal_notes", "POST"): {"title": "Changed"},
     ("note", "PATCH"): {"title": "Changed"},
+    ("budgets", "POST"): {"window": "day", "money": "1"},
+    ("budget", "PATCH"): {"money": "2"},
     ("approval_decide", "POST"): {"decision": "reject", "hash": digest("create_note", {"title": "Shoes"})},
     ("action_resolve", "POST"): {"resolution": "happened"},
 }
@@ -59,6 +63,7 @@ TABLES: tuple[type[Model], ...] = (
     Approval,
     AgentHistory,
     UserAgent,
+    Budget,
 )
 
 
@@ -88,6 +93,7 @@ def person() -> Person:
     unknown = AgentActionFactory(run=run, summary=mark, status="unknown")
     approval = ApprovalFactory(action__run=run, action__summary=mark, reason=mark)
     ids = {"goal_id": goal.pk, "run_id": run.pk, "note_id": note.pk, "session_id": session.pk}
+    ids["budget_id"] = BudgetFactory(user=user, thread=goal.thread).pk
     return Person(user, ids | {"approval_id": approval.pk, "action_id": unknown.pk})
 
 
