@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 import psycopg
 from django.conf import settings
-from django.db import InterfaceError, OperationalError, connections
+from django.db import InterfaceError, InternalError, OperationalError, connections
 from psycopg import Connection, Cursor
 from psycopg.rows import TupleRow
 from psycopg.types.json import set_json_dumps, set_json_loads
@@ -32,6 +32,9 @@ DATABASE_AWAY = (psycopg.OperationalError, OperationalError, InterfaceError)
 
 # The class of a server's last words. They may come a moment before the end of the connection, which then looks well.
 SHUTS_DOWN = "57P"
+
+# Of a transaction in which nothing came for a minute: the process was frozen, or its machine slept.
+STOOD_STILL = "25P03"
 
 # What Django adds to the parameters of a connection for its own use.
 OF_DJANGO = frozenset({"context", "cursor_factory", "pool", "prepare_threshold"})
@@ -74,11 +77,28 @@ def execute_on(connection: Connection[Any], sql: str, parameters: Mapping[str, o
 @contextlib.contextmanager
 def orm() -> Iterator[None]:
     """Use the ORM in a worker's thread and give its connection back to Django's pool at once: a run must hold no
-    connection while it waits for a model."""
+    connection while it waits for a model. Errors are as `standing_still_is_away` has them."""
     try:
-        yield
+        with standing_still_is_away():
+            yield
     finally:
         connections["default"].close()
+
+
+@contextlib.contextmanager
+def standing_still_is_away() -> Iterator[None]:
+    """Let a transaction that PostgreSQL has ended, because this process stood still in it, be what it is: a lost
+    connection.
+
+    Raises:
+        OperationalError: for the internal error that it is otherwise.
+    """
+    try:
+        yield
+    except (psycopg.InternalError, InternalError) as error:
+        if getattr(error.__cause__ or error, "sqlstate", None) == STOOD_STILL:
+            raise OperationalError(str(error)) from error
+        raise
 
 
 def orm_connection() -> Connection[Any]:

@@ -12,7 +12,7 @@ import structlog
 from pydantic import ValidationError
 
 from memory.messages import ToolUse
-from memory.pool import DATABASE_AWAY
+from memory.pool import DATABASE_AWAY, standing_still_is_away
 from memory.text import clean
 from tools.attempts import STOPPED, Attempt, Result
 from tools.base import UNCERTAIN, Effect, ToolContext, ToolError
@@ -85,7 +85,8 @@ class Executor:
     def _effect(self, attempt: Attempt) -> Result:
         """Whatever a local tool raises undoes its transaction, so the model can be told; a lost database cannot."""
         try:
-            return self._call(attempt, self.cancel)
+            with standing_still_is_away():
+                return self._call(attempt, self.cancel)
         except (ToolError, Cancelled, *DATABASE_AWAY):
             raise
         except Exception as error:

@@ -142,8 +142,11 @@ def stopped_at(site: Site, rounds: int, dice: Random) -> Tally:
             plan = WAITING_PLAN if point in WAITING_POINTS else PLAN
             runs = [site.door.send(goal, plan).run for goal in goals]
             wait_until(worker.is_frozen, 30)
-            stops |= {run: site.door.stop(run) for run in runs}
+            for run in runs:
+                site.door.stop(run)
             worker.send(signal.SIGCONT)
+            # What it was about to do when it was frozen it does now; it begins nothing more.
+            stops |= dict.fromkeys(runs, time.time())
             site.quiet(goals)
     remark = endings(site, goals)
     return judged(site, "F11 stop at each point", goals, len(stops), remark=remark, also=_late_starts(site, stops))

@@ -2,6 +2,7 @@
 again."""
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -20,16 +21,17 @@ from agents.engine import jobs, journal
 from agents.live.events import Failed, MessagePosted, RunChanged
 from goals.models import Goal
 from memory import pool
-from memory.models import AgentRun, RunStatus, Source, ThreadMessage
+from memory.models import AgentRun, Note, RunStatus, Source, ThreadMessage
 from memory.pool import orm
 from tests.agents.engine.test_calls import post, statuses
 from tests.agents.engine.test_delegation import last, said, sends_off, task, work
-from tests.agents.engine.test_orchestrator import assert_quiet
+from tests.agents.engine.test_orchestrator import NOTE, assert_quiet
 from tests.agents.engine.test_posting import Events, events
 from tests.factories import bearer
 from tests.llm_script import Reply, Request, Status
 from tests.llm_server import LLMServer
 from tests.world import World
+from tools.builtin.notes import CreateNote
 
 __all__ = ["events"]
 
@@ -259,4 +261,24 @@ def test_a_durable_point_whose_commit_is_lost_is_looked_up_before_it_is_tried_ag
     assert (run.status, run.recoveries, run.step) == (RunStatus.SUCCEEDED, 0, 2)
     assert world.texts("post") == ["hello"]
     assert statuses() == ["done"]
+    assert_quiet(goal, llm)
+
+
+def test_a_worker_that_stood_still_in_a_transaction_goes_on(
+    goal: Goal, say: Say, llm: LLMServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was frozen, or its machine slept, for longer than PostgreSQL leaves a transaction alone."""
+    sleeps, real = iter([0.5]), CreateNote.run
+
+    def run(self: CreateNote, *args: Any) -> Any:
+        for seconds in sleeps:
+            with connection.cursor() as cursor:
+                cursor.execute("SET LOCAL idle_in_transaction_session_timeout = 100")
+            time.sleep(seconds)
+        return real(self, *args)
+
+    monkeypatch.setattr(CreateNote, "run", run)
+    llm.script([Reply(calls=[NOTE]), Reply(text="Done.")])
+    assert say("Make a note").status == RunStatus.SUCCEEDED
+    assert Note.objects.count() == 1
     assert_quiet(goal, llm)
