@@ -193,7 +193,7 @@ def test_a_wait_for_the_model_is_announced(
 ) -> None:
     settings.WAYMARK_RETRY_HELD_TRIES = 0
     llm.script([Status(503)])
-    with losing(end.RETRY_LATER, committed=committed):
+    with losing(end.LATER, committed=committed):
         run = say("hello")
     assert (run.status, run.retries) == (RunStatus.RETRY_WAIT, 1)
     assert told(events, goal)[-1] == ("run", RunStatus.RETRY_WAIT)
