@@ -51,8 +51,14 @@ def server(shared_server: LLMServer) -> Iterator[LLMServer]:
 
 
 @pytest.fixture
-def provider(server: LLMServer) -> Iterator[Provider]:
-    connected = connect(Endpoint("compatible", server.url, KEY, anywhere=True))
+def kind() -> str:
+    """Of the provider that is asked; modules that test others say so."""
+    return "compatible"
+
+
+@pytest.fixture
+def provider(server: LLMServer, kind: str) -> Iterator[Provider]:
+    connected = connect(Endpoint(kind, server.url, KEY, anywhere=True))
     yield connected
     connected.close()
 
