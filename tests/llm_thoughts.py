@@ -1,8 +1,7 @@
 """Signed thoughts must come back as they were sent (case PRV-08), so a server remembers those it has sent."""
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
-
-import orjson
 
 from tests.llm_steps import Json
 
@@ -64,17 +63,18 @@ def _plain(block: Json) -> Json:
 
 
 def _whole(data: bytes) -> list[Json]:
-    answer = orjson.loads(data)
+    answer = json.loads(data)
     return list(answer["content"]) if answer.get("type") == "message" else []
 
 
 def _streamed(data: bytes) -> list[Json]:
-    blocks: dict[int, Json] = {}
+    blocks: dict[str, Json] = {}
     for event in _events(data):
+        at = str(event.get("index"))
         if event.get("type") == "content_block_start":
-            blocks[event["index"]] = dict(event["content_block"])
-        elif event.get("type") == "content_block_delta" and event["index"] in blocks:
-            block = blocks[event["index"]]
+            blocks[at] = dict(event["content_block"])
+        elif event.get("type") == "content_block_delta" and at in blocks:
+            block = blocks[at]
             for name in ("thinking", "signature"):
                 if name in event["delta"]:
                     block[name] = block.get(name, "") + event["delta"][name]
@@ -84,4 +84,4 @@ def _streamed(data: bytes) -> list[Json]:
 def _events(data: bytes) -> Iterator[Json]:
     for line in data.split(b"\n"):
         if line.startswith(b"data: {"):
-            yield orjson.loads(line[6:])
+            yield json.loads(line[6:])

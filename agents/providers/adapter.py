@@ -85,7 +85,7 @@ class StreamingProvider(ABC):
             except _FAILURES as error:
                 cancel.check()
                 # Without its cause, which holds the request and with it the key.
-                raise translated(error, self._endpoint.api_key) from None
+                raise self._failure(error) from None
         self._busy = False
 
     def models(self, cancel: CancelToken) -> list[str]:
@@ -98,7 +98,7 @@ class StreamingProvider(ABC):
             raise errors.failure(Trouble.REFUSED_REQUEST, "what it answered is not a list of models") from None
         except _FAILURES as error:
             cancel.check()
-            raise translated(error, self._endpoint.api_key) from None
+            raise self._failure(error) from None
         self._busy = False
         data = answer.get("data") if isinstance(answer, dict) else None
         listed = data if isinstance(data, list) else []
@@ -111,6 +111,10 @@ class StreamingProvider(ABC):
             self._client.close()
         else:
             _idle.give(self._endpoint, self._client)
+
+    def _failure(self, error: Exception) -> ProviderError:
+        """Return our error for what the client raised."""
+        return translated(error, self._endpoint.api_key)
 
     def _begin(self) -> None:
         key = self._endpoint.api_key

@@ -3,8 +3,10 @@
 Importing this module imports the SDK, so only `catalog.connect` does.
 """
 
-from collections.abc import Collection
+import contextlib
+from collections.abc import Collection, Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
 import anthropic
@@ -13,8 +15,10 @@ import httpx2
 from agents.providers.adapter import StreamingProvider
 from agents.providers.anthropic_body import MessagesBody
 from agents.providers.anthropic_reply import MessagesReply
-from agents.providers.base import Endpoint, ModelRequest
+from agents.providers.base import Endpoint, ModelRequest, ProviderError, Trouble
 from agents.providers.client import Dialect, Refused
+
+_LIMITS = tuple(f"anthropic-ratelimit-{each}" for each in ("requests", "tokens", "input-tokens", "output-tokens"))
 
 
 def _sdk(endpoint: Endpoint, http: httpx2.Client) -> anthropic.Anthropic:
@@ -46,12 +50,29 @@ class AnthropicProvider(StreamingProvider):
                 raise
         return self._post(self._body.serialise(request))
 
+    def _failure(self, error: Exception) -> ProviderError:
+        found = super()._failure(error)
+        if found.trouble is Trouble.RATE_LIMITED and found.retry_after is None and isinstance(error, Refused):
+            found.retry_after = _until_reset(error.headers)
+        return found
+
     def _answer(self) -> MessagesReply:
         return MessagesReply(self._endpoint.answer_length, self._maker)
 
     @property
     def _ids(self) -> Collection[str]:
         return self._body.ids
+
+
+def _until_reset(headers: Mapping[str, str]) -> float | None:
+    """Seconds until the last of the limits that are used up is renewed; None when the answer does not say."""
+    used_up = (headers.get(f"{name}-reset", "") for name in _LIMITS if headers.get(f"{name}-remaining") == "0")
+    waits = []
+    for moment in used_up:
+        with contextlib.suppress(ValueError, TypeError):
+            waits.append((datetime.fromisoformat(moment) - datetime.now(UTC)).total_seconds())
+    longest = max(waits, default=0)
+    return longest if longest > 0 else None
 
 
 def _is_about_thoughts(refused: Refused) -> bool:
