@@ -11,8 +11,9 @@ from typing import Final
 import orjson
 
 from bench.batch import answer_orders
+from tests.llm_connection import Connection, chunk
 from tests.llm_script import Json, Reply, Request, Scripted
-from tests.llm_server import Connection, LLMServer, _chunk, _fast_loop
+from tests.llm_server import LLMServer, fast_loop
 
 DIGITS: Final = 10
 BLANK = b"0" * DIGITS
@@ -39,7 +40,7 @@ def stamps(text: str) -> list[int]:
 class Stamping(Connection):
     async def _stream(self, writes: Sequence[bytes], gap: float) -> None:
         for write in writes:
-            self._transport.write(_chunk(write.replace(BLANK, b"%0*d" % (DIGITS, stamp()))))
+            self._transport.write(chunk(write.replace(BLANK, b"%0*d" % (DIGITS, stamp()))))
             if gap:
                 await asyncio.sleep(gap)
 
@@ -81,4 +82,4 @@ async def serve() -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(serve(), loop_factory=_fast_loop())
+    asyncio.run(serve(), loop_factory=fast_loop())

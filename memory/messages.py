@@ -22,11 +22,18 @@ class Text(Value):
 
 
 class Thinking(Value):
-    """Reasoning that must go back to its vendor exactly as it came; `signature` is opaque."""
+    """Reasoning. With a signature it must go back to its maker exactly as it came, and to nobody else (case PRV-08).
+
+    signature: opaque; None when the words are for people only.
+    redacted: the vendor shows no words, and `signature` is all there is.
+    maker: the host that signed it.
+    """
 
     type: Literal["thinking"] = "thinking"
     text: str
     signature: str | None = None
+    redacted: bool = False
+    maker: str = ""
 
 
 class ToolUse(Value):
@@ -95,8 +102,20 @@ def tool(result: ToolResult) -> Message:
 def rewritten(message: Message, text: Callable[[str], str], result: Callable[[str], str]) -> Message:
     """Return the message with each of its texts and the content of each result as these functions give them; the very
     same message when that changes nothing."""
-    blocks = tuple(_rewritten(block, text, result) for block in message.blocks)
-    return message if blocks == message.blocks else Message(role=message.role, blocks=blocks)
+    return with_blocks(message, (_rewritten(block, text, result) for block in message.blocks))
+
+
+def with_blocks(message: Message, blocks: Iterable[Block]) -> Message:
+    """Return the message with other blocks; the very same one when they are its own. Signed thoughts go as a whole when
+    anything beside them has changed, because a vendor refuses those that stand with other words (case PRV-08)."""
+    given = tuple(blocks)
+    if given == message.blocks:
+        return message
+    return Message(role=message.role, blocks=tuple(block for block in given if not _is_signed(block)))
+
+
+def _is_signed(block: Block) -> bool:
+    return isinstance(block, Thinking) and block.signature is not None
 
 
 def _rewritten(block: Block, text: Callable[[str], str], result: Callable[[str], str]) -> Block:

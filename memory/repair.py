@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
-from memory.messages import Block, Message, Text, Thinking, ToolResult, ToolUse, tool
+from memory.messages import Block, Message, Text, Thinking, ToolResult, ToolUse, tool, with_blocks
 
 INTERRUPTED: Final = (
     "Interrupted: this call was started, but no outcome was recorded. It may or may not have taken effect; "
@@ -36,7 +36,7 @@ def repaired(messages: Sequence[Message], recorded: Mapping[str, ToolResult] = N
         blocks = tuple(_kept(message, called))
         if message.role == "tool" or all(isinstance(block, Thinking) for block in blocks):
             continue
-        whole = message if blocks == message.blocks else Message(role=message.role, blocks=blocks)
+        whole = with_blocks(message, blocks)
         fixed += [whole, *(tool(_answer(call, answers, recorded)) for call in whole.calls)]
     return fixed
 

@@ -263,12 +263,12 @@ class ModelConnectionFactory(Made[ModelConnection]):
     sealed_key = "sealed-canary"
 
 
-def think_with(user: User, url: str, key: str = "") -> None:
+def think_with(user: User, url: str, key: str = "", kind: str = "compatible") -> None:
     """Let the agents of `user` think with a scripted model server. It is in the own network, where only staff may send
     this server."""
     user.is_staff = True
     user.save(update_fields=["is_staff"])
-    connect_model(user, "compatible", "test-model", url, key)
+    connect_model(user, kind, "test-model", url, key)
 
 
 class DeviceTokenFactory(Made[DeviceToken]):

@@ -1,4 +1,4 @@
-"""A scripted model server over real HTTP, OpenAI-style, as strict as the strictest vendor.
+"""A scripted model server over real HTTP, as strict as the strictest vendor in each dialect that it speaks.
 
 In tests:     with LLMServer() as server: server.script([Reply("hello")]); ... server.url ... server.requests
 By itself:    python tests/llm_server.py --port 9100 --latency-ms 0 --first-token-ms 1000 --gap-ms 20
@@ -14,34 +14,20 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from http import HTTPStatus
 from pathlib import Path
-from typing import Self, cast
+from typing import Self
 
 import orjson
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from tests.llm_script import (
-    DONE,
-    D,
-    Drop,
-    F,
-    Hang,
-    Json,
-    Raw,
-    Reply,
-    Request,
-    Scripted,
-    Status,
-    Step,
-    U,
-    bench_step,
-    event,
-    violation,
-)
+from tests.llm_anthropic import A, Messages
+from tests.llm_chat import DONE, Chat, D, F, U
+from tests.llm_connection import Connection, Dialect
+from tests.llm_script import bench_step
+from tests.llm_steps import Drop, Hang, Json, Raw, Reply, Request, Scripted, Status, Step, event
 
-__all__ = ["DONE", "D", "Drop", "F", "Hang", "LLMServer", "Raw", "Reply", "Request", "Status", "U", "event"]
+__all__ = ["DONE", "A", "D", "Drop", "F", "Hang", "LLMServer", "Raw", "Reply", "Request", "Status", "U", "event"]
 
 
 @dataclass
@@ -67,10 +53,12 @@ class LLMServer:
         self.violations: list[str] = []
         self.pages: dict[str, object] = {"/v1/models": {"object": "list", "data": [{"id": "m", "object": "model"}]}}
         self._port, self._rules = port, list[Rule]()
+        self.messages = Messages()
+        self._dialects: Sequence[Dialect] = (Chat(), self.messages)
         self.keep_log = True
 
     def __enter__(self) -> Self:
-        self._loop = _fast_loop()()
+        self._loop = fast_loop()()
         self._thread = threading.Thread(target=self._loop.run_forever, name="llm-server", daemon=True)
         self._thread.start()
         asyncio.run_coroutine_threadsafe(self.start(), self._loop).result()
@@ -104,6 +92,7 @@ class LLMServer:
         self._rules.clear()
         self.requests.clear()
         self.violations.clear()
+        self.messages.thoughts.forget()
 
     async def start(self) -> None:
         loop = asyncio.get_running_loop()
@@ -130,17 +119,22 @@ class LLMServer:
             return {}
         return body if isinstance(body, dict) else {}
 
-    def step_for(self, request: Request) -> Step:
+    def dialect_of(self, request: Request) -> Dialect | None:
+        """Return how the request is to be answered, None when it calls no model."""
+        path = request.path if request.method == "POST" else ""
+        return next((each for each in self._dialects if path.endswith(each.path)), None)
+
+    def step_for(self, request: Request, dialect: Dialect | None) -> Step:
         """Choose the answer: refusal, page, pong, script, bench, in this order."""
-        if request.method == "GET" or not request.path.endswith("/chat/completions"):
-            page = self.pages.get(request.path)
+        if dialect is None:
+            page = self.pages.get(request.path.partition("?")[0])
             return Status(404, body={"error": "no such page"}) if page is None else Status(200, body=page)
         if self.keep_log:
             self.requests.append(request)
-        if problem := violation(request):
+        if problem := dialect.violation(request):
             self.violations.append(problem)
-            return Status(400, body={"error": {"message": problem, "type": "invalid_request_error"}})
-        if request.messages[-1].get("role") == "user" and request.last_user_text.split("\n")[-1].strip() == "ping":
+            return dialect.refusal(problem)
+        if request.ends_with_user and request.last_user_text.split("\n")[-1].strip() == "ping":
             return Reply("pong")
         step = self._scripted(request)
         return step(request) if callable(step) else step
@@ -161,118 +155,6 @@ def _matcher(match: str | Callable[[Request], bool]) -> Callable[[Request], bool
     return lambda request: match in (request.key, request.body.get("model")) or match in request.first_user_text
 
 
-class Connection(asyncio.Protocol):
-    """One client: requests come one after the other and are answered in order."""
-
-    def __init__(self, server: LLMServer) -> None:
-        self._server = server
-        self._buffer = bytearray()
-        self._head: tuple[str, str, dict[str, str]] | None = None
-        self._task: asyncio.Task[None] | None = None
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        if self._task:
-            self._task.cancel()
-
-    def data_received(self, data: bytes) -> None:
-        self._buffer += data
-        if self._head is None:
-            end = self._buffer.find(b"\r\n\r\n")
-            if end < 0:
-                return
-            self._head = _request_head(bytes(self._buffer[:end]))
-            del self._buffer[: end + 4]
-        length = int(self._head[2].get("content-length", 0))
-        if len(self._buffer) < length:
-            return
-        raw = bytes(self._buffer[:length])
-        del self._buffer[:length]
-        request, self._head = Request(*self._head, raw, self._server.parsed(raw)), None
-        self._task = asyncio.get_running_loop().create_task(self._answer(request))
-
-    async def _answer(self, request: Request) -> None:
-        step = self._server.step_for(request)
-        if self._server.latency:
-            await asyncio.sleep(self._server.latency)
-        match step:
-            case Reply() if request.body.get("stream"):
-                await self._reply(step, step.chunks(request))
-            case Reply():
-                self._whole(Status(200, body=_completion(step)))
-            case Raw():
-                self._transport.write(_head(step.content_type))
-                await self._stream([*step.writes], step.gap)
-                self._transport.write(b"0\r\n\r\n")
-            case Status():
-                self._whole(step)
-            case Drop(after):
-                await self._begin(after)
-                self._transport.close() if after else self._transport.abort()
-            case Hang(seconds, after):
-                await self._begin(after)
-                await asyncio.sleep(seconds)
-                self._transport.abort()
-
-    async def _reply(self, reply: Reply, chunks: Sequence[bytes]) -> None:
-        first = self._server.first_token if reply.first_token is None else reply.first_token
-        gap = self._server.gap if reply.gap is None else reply.gap
-        if not (first or gap or reply.hold):
-            self._transport.write(_head() + b"".join(map(_chunk, chunks)) + b"0\r\n\r\n")
-            return
-        self._transport.write(_head())
-        await asyncio.sleep(first)
-        half = len(chunks) // 2
-        await self._stream(chunks[:half], gap)
-        if reply.hold:
-            await asyncio.to_thread(reply.hold.wait, 60)
-        await self._stream(chunks[half:], gap)
-        self._transport.write(b"0\r\n\r\n")
-
-    async def _begin(self, after: Sequence[bytes]) -> None:
-        if after:
-            self._transport.write(_head())
-            await self._stream(after, 0)
-
-    async def _stream(self, writes: Sequence[bytes], gap: float) -> None:
-        if not gap:
-            self._transport.write(b"".join(map(_chunk, writes)))
-            return
-        for write in writes:
-            self._transport.write(_chunk(write))
-            await asyncio.sleep(gap)
-
-    def _whole(self, status: Status) -> None:
-        body = status.body if isinstance(status.body, bytes) else orjson.dumps(status.body)
-        headers = {"content-type": "application/json", **status.headers, "content-length": str(len(body))}
-        lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-        reason = next((known.phrase for known in HTTPStatus if known == status.code), "Custom")
-        self._transport.write(f"HTTP/1.1 {status.code} {reason}\r\n{lines}\r\n".encode() + body)
-
-
-def _request_head(head: bytes) -> tuple[str, str, dict[str, str]]:
-    first, *lines = head.decode("latin-1").split("\r\n")
-    method, path, _ = first.split(" ")
-    return method, path, {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
-
-
-def _head(content_type: str = "text/event-stream") -> bytes:
-    return f"HTTP/1.1 200 OK\r\ncontent-type: {content_type}\r\ntransfer-encoding: chunked\r\n\r\n".encode()
-
-
-def _chunk(data: bytes) -> bytes:
-    return b"%x\r\n%b\r\n" % (len(data), data)
-
-
-def _completion(reply: Reply) -> dict[str, object]:
-    prompt, completion = (reply.usage or (1, 1))[:2]
-    message = {"role": "assistant", "content": reply.text}
-    choice = {"index": 0, "message": message, "finish_reason": reply.finish or "stop"}
-    return {"id": "c1", "choices": [choice], "usage": {"prompt_tokens": prompt, "completion_tokens": completion}}
-
-
 def main() -> None:
     """Serve the benchmark until interrupted."""
     parser = argparse.ArgumentParser(description="A scripted model server: two tool calls, then 60 tokens.")
@@ -290,10 +172,10 @@ def main() -> None:
     )
     server.keep_log = False
     print(server.address, flush=True)
-    asyncio.run(server.serve(), loop_factory=_fast_loop())
+    asyncio.run(server.serve(), loop_factory=fast_loop())
 
 
-def _fast_loop() -> Callable[[], asyncio.AbstractEventLoop]:
+def fast_loop() -> Callable[[], asyncio.AbstractEventLoop]:
     try:
         import uvloop
     except ImportError:

@@ -14,7 +14,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, JsonValue, Vali
 
 from agents.providers.base import Finish, Reply
 from memory.ids import new_id
-from memory.messages import Message, Text, ToolResult, ToolUse
+from memory.messages import Message, Text, ToolResult, ToolUse, with_blocks
 
 TAGGED: Final = re.compile(r"<tool_call>(.*?)</tool_call>\s*", re.DOTALL)
 
@@ -43,7 +43,7 @@ def with_written_calls(reply: Reply, messages: Sequence[Message], offered: Set[s
         return reply
     others = tuple(block for block in reply.message.blocks if not isinstance(block, Text))
     uses = tuple(ToolUse(id=f"call_{new_id().hex}", name=each.name, arguments=each.arguments) for each in calls)
-    return replace(reply, message=Message(role=reply.message.role, blocks=(*others, *uses)))
+    return replace(reply, message=with_blocks(reply.message, (*others, *uses)))
 
 
 def with_fewer_calls(reply: Reply, most: int) -> Reply:
@@ -53,8 +53,7 @@ def with_fewer_calls(reply: Reply, most: int) -> Reply:
         return reply
     others = [block for block in reply.message.blocks if not isinstance(block, ToolUse)]
     notice = f"[{len(calls) - most:,} more calls were left out: one reply may make {most}.]"
-    blocks = (*others, Text(text=notice), *calls[:most])
-    return replace(reply, message=Message(role=reply.message.role, blocks=blocks))
+    return replace(reply, message=with_blocks(reply.message, (*others, Text(text=notice), *calls[:most])))
 
 
 def _bodies(text: str) -> list[str]:

@@ -55,6 +55,15 @@ _KINDS = (
         models=("gpt-5.4-mini", "gpt-5.1", "gpt-5-mini"),
     ),
     Kind(
+        "anthropic",
+        "Anthropic",
+        "Claude models, billed to your account at Anthropic.",
+        "agents.providers.anthropic.AnthropicProvider",
+        default_base_url="https://api.anthropic.com",
+        needs_key=True,
+        models=("claude-sonnet-5-5", "claude-opus-5-5", "claude-haiku-5-5"),
+    ),
+    Kind(
         "ollama",
         "Ollama",
         "Models on a machine of your own.",

@@ -1,81 +1,23 @@
 """Translate out: a ModelRequest as the body of a Chat Completions call.
 
-The history is translated once, and so is what stands before it. A run's messages only grow, so each call after the
-first sends bytes that are kept. The messages come last in the body, so that two calls of a run begin with the same
-bytes.
+The history is translated once, and so is what stands before it. The messages come last in the body, so that two calls
+of a run begin with the same bytes.
 """
 
-import functools
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from pydantic import JsonValue
 
 from agents.providers.base import ModelRequest
+from agents.providers.names import legal_name
+from agents.providers.translated import Piece, Translated
 from memory.encoding import dumps
 from memory.messages import Message, ToolResult, ToolUse
 from tools.base import ToolSpec
 
 NO_OUTPUT = "(no output)"
-# How many messages make a piece that is kept or translated anew.
-TOGETHER = 64
 MEMO = "chat_body"
-_ILLEGAL = re.compile(r"[^a-zA-Z0-9_-]+")
-
-
-@functools.lru_cache(1_000)
-def legal_name(name: str) -> str:
-    """Return `name` as vendors accept it, ^[a-zA-Z0-9_-]{1,64}$; control tokens after it are cut (case PRV-09)."""
-    bare = name.partition("<|")[0].strip().removeprefix("functions.")
-    return _ILLEGAL.sub("_", bare)[:64] or "unnamed"
-
-
-@dataclass(slots=True)
-class Piece:
-    """Messages that follow each other, as they are sent.
-
-    ids: of the tool calls in them.
-    """
-
-    messages: list[Message]
-    sent: bytes
-    ids: set[str]
-
-    def __add__(self, following: "Piece") -> "Piece":
-        sent = b",".join(filter(None, (self.sent, following.sent)))
-        return Piece(self.messages + following.messages, sent, self.ids | following.ids)
-
-
-@dataclass(slots=True)
-class Translated:
-    """What was sent of some messages, piece by piece, so that a history that goes on differently loses its end only."""
-
-    pieces: list[Piece] = field(default_factory=list)
-
-    def follow(self, messages: Sequence[Message]) -> None:
-        """Keep what says the same, translate the rest, many together: that is several times cheaper than one by one."""
-        for start in range(self._keep(messages), len(messages), TOGETHER):
-            self._add(_piece(messages[start : start + TOGETHER]))
-
-    def _keep(self, messages: Sequence[Message]) -> int:
-        """Drop the pieces from the first that has changed; return how many messages stay. Comparing lists is cheap as
-        long as they hold the very same messages, which is why those that were read anew take the place of the old."""
-        kept = 0
-        for at, piece in enumerate(self.pieces):
-            now = list(messages[kept : kept + len(piece.messages)])
-            if piece.messages != now:
-                del self.pieces[at:]
-                break
-            piece.messages = now
-            kept += len(now)
-        return kept
-
-    def _add(self, piece: Piece) -> None:
-        """Let small pieces grow together: each step of a run brings one."""
-        while self.pieces and len(self.pieces[-1].messages) <= min(len(piece.messages), TOGETHER // 2):
-            piece = self.pieces.pop() + piece
-        self.pieces.append(piece)
 
 
 class ChatBody:
@@ -89,12 +31,12 @@ class ChatBody:
         self._asked: tuple[ModelRequest, bool] | None = None
         self._opening = b""
         self._system: list[bytes] = []
-        self._history = Translated()
+        self._history = Translated(_piece, _comma)
 
     @property
     def ids(self) -> set[str]:
         """Of all tool calls in the messages of the last request."""
-        return set().union(*(piece.ids for piece in self._history.pieces))
+        return self._history.ids
 
     def serialise(self, request: ModelRequest, *, with_usage: bool) -> list[bytes]:
         """Return the body in pieces, because a long history costs more to join than everything else in its request.
@@ -106,9 +48,8 @@ class ChatBody:
         assert isinstance(kept, Translated)
         kept.follow(request.messages)
         self._history = kept
-        sent = filter(None, (*self._system, *(piece.sent for piece in kept.pieces)))
-        parts = [part for each in sent for part in (b",", each)]
-        return [self._opening, *parts[1:], b"]}"]
+        between = [b","] if self._system and kept.sent else []
+        return [self._opening, *self._system, *between, *kept.parts(), b"]}"]
 
     def _open(self, request: ModelRequest, with_usage: bool) -> bytes:
         head: dict[str, JsonValue] = {"model": request.model, "stream": True}
@@ -132,6 +73,10 @@ def _tool(spec: ToolSpec) -> JsonValue:
         "parameters": spec.schema,
     }
     return {"type": "function", "function": function}
+
+
+def _comma(_before: Piece, _after: Piece) -> bytes:
+    return b","
 
 
 def _piece(messages: Sequence[Message]) -> Piece:

@@ -2,22 +2,12 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from uuid import uuid4
 
 from pydantic import JsonValue
 
-from agents.providers.chat_body import legal_name
-from agents.providers.codec import loads
+from agents.providers.arguments import as_object, finished
 from memory.encoding import dumps
 from memory.messages import ToolUse
-from memory.text import clean, clean_json
-
-_INCOMPLETE = "The arguments were incomplete or not a JSON object, so the call was not made. Make the call again."
-_CUT = (
-    "The output limit was hit inside the arguments, so they are incomplete and the call was not made. "
-    "Make the call again with shorter arguments, or do the work in several calls."
-)
-
 
 # No honest server names so many others in the middle of a call.
 LOOKS = 100
@@ -35,7 +25,7 @@ class _Call:
         """Whether it lacks nothing. Each look costs as much as the call is long, so they are not repeated for ever."""
         self.looks += 1
         text = "".join(self.arguments) if self.looks <= LOOKS else "?"
-        return bool(self.name) and (not text or _object(text) is not None)
+        return bool(self.name) and (not text or as_object(text) is not None)
 
 
 class Calls:
@@ -69,7 +59,10 @@ class Calls:
         """Return the calls. `taken` ids are replaced, since an id must be unique in a conversation; `cut`: the output
         limit was hit."""
         used = set(taken)
-        return tuple(_finished(call, used, cut and call is self._calls[-1]) for call in self._calls)
+        return tuple(
+            finished(call.id, call.name, "".join(call.arguments), used, cut=cut and call is self._calls[-1])
+            for call in self._calls
+        )
 
     def _start(self, index: JsonValue) -> _Call:
         call = _Call(index=index)
@@ -101,24 +94,3 @@ def _text(arguments: JsonValue) -> str:
     if isinstance(arguments, str):
         return arguments
     return "" if arguments is None else dumps(arguments).decode()
-
-
-def _finished(call: _Call, used: set[str], cut: bool) -> ToolUse:
-    identity = clean(call.id)
-    if not identity.strip() or identity in used:
-        identity = f"call_{uuid4().hex[:24]}"
-    used.add(identity)
-    text = "".join(call.arguments)
-    arguments = {} if not text.strip() and not cut else _object(text)
-    if arguments is not None:
-        return ToolUse(id=identity, name=legal_name(call.name), arguments=arguments)
-    problem = _CUT if cut else _INCOMPLETE
-    return ToolUse(id=identity, name=legal_name(call.name), arguments={}, problem=problem)
-
-
-def _object(text: str) -> dict[str, JsonValue] | None:
-    try:
-        value = clean_json(loads(text))
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None

@@ -25,6 +25,7 @@ class ChatReply:
         self.usage = Usage()
         self.finish_reason: str | None = None
         self.received = 0
+        self.is_over = False
         self._room = self._room_to_think = longest
         self._refused = False
         self._text = Pieces()
@@ -44,6 +45,11 @@ class ChatReply:
     def is_full(self) -> bool:
         """Whether it is over because there is no room for more."""
         return self._room < 0
+
+    def over(self) -> None:
+        """The server says that nothing more comes."""
+        self.finish_reason = self.finish_reason or "stop"
+        self.is_over = True
 
     def deltas(self) -> Iterator[Chunk]:
         """Yield what came since the last time, of each kind in one piece, in the order of the Reply's blocks."""

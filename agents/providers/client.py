@@ -1,31 +1,72 @@
-"""The costly part of a provider that speaks through OpenAI's SDK."""
+"""The costly part of a provider that speaks through its vendor's SDK."""
 
 import contextlib
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
 
 import httpx2
-import openai
 
 from agents.providers.base import Endpoint
 from agents.providers.bounds import LONGEST_ERROR, LONGEST_LIST, read_at_most, read_whole
 from agents.providers.wire import Line, http_client
 
 
+class StatusError(Protocol):
+    @property
+    def body(self) -> object: ...
+
+
+class Sdk(Protocol):
+    """What is used of a vendor's SDK: the address, the headers, and how it reads an error."""
+
+    @property
+    def base_url(self) -> httpx2.URL: ...
+    @property
+    def default_headers(self) -> Mapping[str, object]: ...
+    @property
+    def auth_headers(self) -> Mapping[str, str]: ...
+    def _make_status_error_from_response(self, response: httpx2.Response) -> StatusError: ...
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How a vendor is spoken to.
+
+    sdk: makes its SDK for an endpoint, on an HTTP client.
+    call, models: where under the SDK's address a model is called, and where the models are listed.
+    """
+
+    sdk: Callable[[Endpoint, httpx2.Client], Sdk]
+    call: bytes
+    models: bytes
+
+
+class Refused(Exception):
+    """The server answered with an error. `body` is parsed JSON, or text when it was not JSON."""
+
+    def __init__(self, status: int, body: object, headers: Mapping[str, str]) -> None:
+        super().__init__(status)
+        self.status = status
+        self.body = body
+        self.headers = headers
+
+
 class Client:
     """A connection and what goes with it, kept from run to run. The SDK says how a request looks, once; then each call
     differs in its body only."""
 
-    def __init__(self, endpoint: Endpoint) -> None:
+    def __init__(self, endpoint: Endpoint, dialect: Dialect) -> None:
         self.line = Line()
         self._http = http_client(self.line, endpoint.patience.idle, anywhere=endpoint.anywhere)
-        self.sdk = openai.OpenAI(
-            api_key=endpoint.api_key or "none", base_url=endpoint.base_url, max_retries=0, http_client=self._http
-        )
-        # The SDK takes these from the environment, which may not be meant for this server.
-        self.sdk.organization = self.sdk.project = None
-        self._base = self.sdk.base_url
-        self._url = self._base.copy_with(raw_path=self._base.raw_path + b"chat/completions")
+        self.sdk = dialect.sdk(endpoint, self._http)
+        self._call, self._models = self._url(dialect.call), self._url(dialect.models)
+
+    def _url(self, path: bytes) -> httpx2.URL:
+        base = self.sdk.base_url
+        return base.copy_with(raw_path=base.raw_path + path)
 
     @functools.cached_property
     def _headers(self) -> httpx2.Headers:
@@ -33,15 +74,14 @@ class Client:
         return httpx2.Headers({name: value for name, value in headers.items() if isinstance(value, str)})
 
     def post(self, body: Sequence[bytes]) -> httpx2.Response:
-        """Begin a call of the model. Raises: openai.APIStatusError, httpx2.HTTPError."""
+        """Begin a call of the model. Raises: Refused, httpx2.HTTPError."""
         headers = self._headers.copy()
         headers["Content-Length"] = str(sum(map(len, body)))
-        return self._send(httpx2.Request("POST", self._url, headers=headers, content=body))
+        return self._send(httpx2.Request("POST", self._call, headers=headers, content=body))
 
     def list_models(self) -> bytes:
         """Return the answer to the question which models there are. Raises: as `post`; ProviderError."""
-        url = self._base.copy_with(raw_path=self._base.raw_path + b"models")
-        with contextlib.closing(self._send(httpx2.Request("GET", url, headers=self._headers))) as response:
+        with contextlib.closing(self._send(httpx2.Request("GET", self._models, headers=self._headers))) as response:
             return read_whole(response, LONGEST_LIST)
 
     def _send(self, request: httpx2.Request) -> httpx2.Response:
@@ -50,9 +90,9 @@ class Client:
             return response
         with contextlib.closing(response):
             body = read_at_most(response, LONGEST_ERROR)
-        raise self.sdk._make_status_error_from_response(
-            httpx2.Response(response.status_code, headers=response.headers, content=body, request=request)
-        )
+        whole = httpx2.Response(response.status_code, headers=response.headers, content=body, request=request)
+        error = self.sdk._make_status_error_from_response(whole)
+        raise Refused(response.status_code, error.body, response.headers)
 
     def close(self) -> None:
         self.sdk.close()

@@ -44,10 +44,14 @@ _STATUS = {
 _FINAL = {400, 401, 402, 403, 404, 413, 422}
 # Tried in order against the vendor's code, type and message; the first that is found decides.
 _WORDS = (
-    (Trouble.OUT_OF_CREDIT, r"insufficient_quota|billing_hard_limit|no credit|insufficient (credit|balance)"),
+    (
+        Trouble.OUT_OF_CREDIT,
+        r"insufficient_quota|billing_hard_limit|billing_error|spend_limit_reached|no credit"
+        r"|insufficient (credit|balance)|credit balance is too low",
+    ),
     (
         Trouble.TOO_LONG,
-        r"context_length_exceeded|exceed_context_size|maximum context length|context (size|window|length)"
+        r"context_length_exceeded|exceed_context_size|maximum context length|context (size|window|length|limit)"
         r"|prompt is too long|too many (input )?tokens",
     ),
     (Trouble.BAD_KEY, r"invalid_api_key|authentication_error|(incorrect|invalid|wrong|missing).{0,20}api.?key"),
@@ -57,7 +61,11 @@ _WORDS = (
         r"|(unknown|no such|invalid) model|not a valid model",
     ),
     (Trouble.RATE_LIMITED, r"rate.?limit|resource_exhausted|too many requests"),
-    (Trouble.OVERLOADED, r"overloaded|server_error|internal.?error|unavailable|capacity|bad gateway"),
+    (Trouble.TIMEOUT, r"timeout_error"),
+    (
+        Trouble.OVERLOADED,
+        r"overloaded|server_error|api_error|internal.?(server.?)?error|unavailable|capacity|bad gateway",
+    ),
 )
 LONGEST_WORDS = 4_000
 """Characters of an error that are looked at: patterns tried on a body of megabytes hold the whole process up."""
@@ -182,5 +190,7 @@ def _read_error(body: object) -> tuple[str, str]:
     if not isinstance(error, dict):
         return str(error), str(error)
     words = str(error.get("message") or error.get("detail") or body.get("message") or body.get("detail") or "")
-    marks = (str(error.get(name) or "") for name in ("code", "type", "status"))
-    return words, " ".join((words, *marks))
+    details = error.get("details")
+    marks = [error.get(name) for name in ("code", "type", "status")]
+    marks += [details.get("error_code")] if isinstance(details, dict) else []
+    return words, " ".join((words, *(str(mark or "") for mark in marks)))

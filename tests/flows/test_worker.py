@@ -23,7 +23,7 @@ from goals.models import Goal
 from memory.locks import TICK_LOCK
 from memory.models import AgentRun, Note, RunStatus, ThreadMessage
 from tests.factories import GoalFactory, think_with
-from tests.llm_script import Reply, Status
+from tests.llm_script import Hang, Reply, Status
 from tests.llm_server import LLMServer
 from tests.processes import wait_until, worker
 
@@ -109,6 +109,26 @@ def test_the_run_of_a_killed_worker_goes_on_in_the_next(goal: Goal, llm: LLMServ
     assert (run.status, run.recoveries) == (RunStatus.SUCCEEDED, 1)
     assert Note.objects.count() == 1, "what was done is not done again"
     assert ThreadMessage.objects.filter(thread=goal.thread).last().content == "Noted."  # type: ignore[union-attr]
+    assert not llm.violations
+
+
+@pytest.mark.faults
+def test_prv_08_c_thoughts_come_back_unchanged_from_the_next_worker(goal: Goal, llm: LLMServer) -> None:
+    """The server compares them byte by byte, in the middle of the loop."""
+    think_with(goal.user, llm.url, "key-of-the-test", "anthropic")
+    thinking = "Plan:  two  spaces\n\n— ok "
+    llm.script([Reply("So.", calls=[NOTE], thinking=thinking, redacted="hidden"), Hang(30), Reply(text="Noted.")])
+    with worker() as first:
+        services.send_message(goal.thread, "Note: new shoes")
+        wait_until(lambda: len(llm.requests) == 2)
+        os.kill(first.pid, signal.SIGKILL)
+    with worker():
+        wait_until(lambda: ended(goal), 15)
+
+    assert run_of(goal).status == RunStatus.SUCCEEDED
+    first_try, second_try = (request.messages[1] for request in llm.requests[1:])
+    assert first_try == second_try
+    assert [block["type"] for block in second_try["content"]] == ["thinking", "redacted_thinking", "text", "tool_use"]
     assert not llm.violations
 
 

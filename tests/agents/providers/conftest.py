@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator, Sequence
 import pytest
 
 from agents.providers.base import Chunk, Endpoint, ModelRequest, Provider, Reply, TextDelta, ThinkingDelta
-from agents.providers.catalog import connect
-from memory.messages import Message, user
+from agents.providers.catalog import connect, known_kinds
+from memory.messages import Message, ToolResult, tool, user
 from tests.llm_server import LLMServer
 from tools.base import ToolSpec
 from tools.cancel import CancelToken
@@ -15,6 +15,12 @@ READ_FILE = ToolSpec(
     "read_file", "Read a file.", {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
 )
 KEY = "sk-test-4711-very-secret"
+KINDS = [kind.kind for kind in known_kinds() if not kind.is_scripted]
+
+
+def answered(message: Message) -> list[Message]:
+    """Return a message with a result for each of its calls."""
+    return [message, *(tool(ToolResult(id=call.id, content="done")) for call in message.calls)]
 
 
 class Heard:
@@ -51,8 +57,14 @@ def server(shared_server: LLMServer) -> Iterator[LLMServer]:
 
 
 @pytest.fixture
-def provider(server: LLMServer) -> Iterator[Provider]:
-    connected = connect(Endpoint("compatible", server.url, KEY, anywhere=True))
+def kind() -> str:
+    """Of the provider that is asked; modules that test others say so."""
+    return "compatible"
+
+
+@pytest.fixture
+def provider(server: LLMServer, kind: str) -> Iterator[Provider]:
+    connected = connect(Endpoint(kind, server.url, KEY, anywhere=True))
     yield connected
     connected.close()
 

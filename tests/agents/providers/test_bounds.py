@@ -6,16 +6,14 @@ from collections.abc import Callable, Iterable, Iterator
 import pytest
 
 from agents.providers import probe
-from agents.providers.base import Endpoint, Finish, ModelRequest, ProviderError, Trouble
+from agents.providers.base import Endpoint, ModelRequest, ProviderError, Trouble
 from agents.providers.bounds import LONGEST_ERROR, LONGEST_LIST, LONGEST_PIECE
 from agents.providers.chat_reply import ChatReply
 from agents.providers.codec import loads
 from agents.providers.openai import OpenAIProvider
 from memory.messages import user
-from tests.agents.providers.conftest import Heard
 from tests.agents.providers.test_transport import OK, Peer, endless
-from tests.llm_script import Step
-from tests.llm_server import DONE, D, F, Hang, LLMServer, Raw, Reply, Status
+from tests.llm_server import D
 from tools.cancel import CancelToken
 
 JSON = OK + b"content-type: application/json\r\n\r\n"
@@ -121,45 +119,3 @@ def test_a_piece_costs_the_same_however_many_came_before(pieces: Callable[[], It
         reply.feed(payload)
         list(reply.deltas())
     assert time.thread_time() - started < 5
-
-
-def _short(server: LLMServer, step: Step, length: int = 10) -> Heard:
-    server.script([step])
-    provider = OpenAIProvider(Endpoint("compatible", server.url, answer_length=length, anywhere=True))
-    return Heard(list(provider.stream(ModelRequest("m", "", [user("hi")]), CancelToken())))
-
-
-TOO_MUCH = [D({"content": "0123456"}), D({"content": "789 and more"}), F("stop"), DONE]
-
-
-@pytest.mark.parametrize(
-    "step",
-    [Raw(TOO_MUCH), Raw(TOO_MUCH, gap=0.05), Reply("0123456789 and more"), Hang(30, [D({"content": "0123456789ab"})])],
-)
-def test_an_answer_that_is_longer_than_answers_may_be_is_cut_off(server: LLMServer, step: Step) -> None:
-    heard = _short(server, step)
-    assert heard.text == "0123456789"
-    assert heard.reply.finish is Finish.LENGTH
-
-
-def test_an_answer_of_just_the_length_that_it_may_have_is_whole(server: LLMServer) -> None:
-    heard = _short(server, Reply("0123456789"))
-    assert (heard.text, heard.reply.finish) == ("0123456789", Finish.STOP)
-
-
-def test_a_document_that_is_longer_than_answers_may_be_is_cut_off(server: LLMServer) -> None:
-    message = {"content": "0123456789 and more"}
-    heard = _short(server, Status(200, body={"choices": [{"message": message, "finish_reason": "stop"}]}))
-    assert (heard.text, heard.reply.finish) == ("0123456789", Finish.LENGTH)
-
-
-def test_a_call_that_is_longer_than_answers_may_be_is_not_made(server: LLMServer) -> None:
-    heard = _short(server, Reply(calls=[("read_file", {"path": "a"}), ("read_file", {"path": "b" * 99})]), 60)
-    assert heard.calls[0][2] == {"path": "a"}
-    assert [bool(call.problem) for call in heard.message.calls] == [False, True]
-    assert heard.reply.finish is Finish.LENGTH
-
-
-def test_of_thoughts_without_end_only_the_beginning_is_kept(server: LLMServer) -> None:
-    heard = _short(server, Reply("42", thinking="What is six times seven?"))
-    assert (heard.thinking, heard.text, heard.reply.finish) == ("What is si", "42", Finish.STOP)

@@ -4,12 +4,14 @@ from collections.abc import Iterator
 
 import pytest
 
+from agents.providers.anthropic_body import Sent
 from agents.providers.base import Endpoint, ModelRequest, Provider, Reply
 from agents.providers.catalog import connect
-from agents.providers.chat_body import MEMO, Translated
+from agents.providers.translated import Translated
 from memory.messages import Message, ToolResult, ToolUse, assistant, tool, user
 from tests.agents.providers.conftest import KEY
 from tests.llm_server import LLMServer, Reply as Said
+from tests.llm_steps import text_of
 from tools.cancel import CancelToken
 
 TURNS = 150
@@ -29,11 +31,23 @@ def _anew(messages: list[Message]) -> list[Message]:
     return [Message.model_validate_json(message.model_dump_json()) for message in messages]
 
 
+@pytest.fixture(params=["compatible", "anthropic"])
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
 @pytest.fixture
-def other(server: LLMServer) -> Iterator[Provider]:
-    connected = connect(Endpoint("compatible", server.url, KEY, anywhere=True))
+def other(server: LLMServer, kind: str) -> Iterator[Provider]:
+    connected = connect(Endpoint(kind, server.url, KEY, anywhere=True))
     yield connected
     connected.close()
+
+
+def _kept(memo: dict[str, object]) -> Translated:
+    (kept,) = memo.values()
+    history = kept.history if isinstance(kept, Sent) else kept
+    assert isinstance(history, Translated)
+    return history
 
 
 def _sent(server: LLMServer, provider: Provider, messages: list[Message], memo: dict[str, object] | None) -> bytes:
@@ -54,9 +68,7 @@ def test_each_request_of_a_growing_history_is_the_one_a_fresh_run_would_send(
         if number % 7 == 0:
             messages = messages[:-6] + _anew(messages[-6:])
     assert kept == _sent(server, other, messages, None)
-    translated = memo[MEMO]
-    assert isinstance(translated, Translated)
-    assert len(translated.pieces) < TURNS / 4, "small pieces grow together"
+    assert len(_kept(memo).pieces) < TURNS / 4, "small pieces grow together"
 
 
 def test_messages_that_are_read_anew_are_not_kept_twice(server: LLMServer, provider: Provider) -> None:
@@ -65,9 +77,7 @@ def test_messages_that_are_read_anew_are_not_kept_twice(server: LLMServer, provi
     _sent(server, provider, messages, memo)
     again = _anew(messages)
     _sent(server, provider, again, memo)
-    translated = memo[MEMO]
-    assert isinstance(translated, Translated)
-    kept = [message for piece in translated.pieces for message in piece.messages]
+    kept = [message for piece in _kept(memo).pieces for message in piece.messages]
     assert all(old is new for old, new in zip(kept, again, strict=True))
 
 
@@ -93,5 +103,5 @@ def test_a_request_longer_than_any_buffer_arrives_whole(server: LLMServer, provi
     _sent(server, provider, [user("hi")], None)
     server.script([Said("ok")])
     list(provider.stream(ModelRequest("m", "", [user(text) for text in texts]), CancelToken()))
-    assert [message["content"] for message in server.requests[-1].messages] == texts
+    assert "\n\n".join(text_of(message["content"]) for message in server.requests[-1].messages) == "\n\n".join(texts)
     assert "transfer-encoding" not in server.requests[-1].headers, "some servers want to know the length"

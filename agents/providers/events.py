@@ -1,0 +1,45 @@
+"""What a server streams as parsed events, in either of the forms in which servers send them."""
+
+from collections.abc import Iterator
+
+import httpx2
+from pydantic import JsonValue
+
+from agents.providers import errors
+from agents.providers.base import Trouble
+from agents.providers.bounds import LONGEST_PIECE, read_whole, too_long
+from agents.providers.codec import loads
+from agents.providers.sse import SSE, Splitter
+
+
+def events_of(response: httpx2.Response) -> Iterator[list[SSE]]:
+    """Yield the events of each read, which may be none: a mere sign of life.
+
+    A server that ignores `stream` answers with one JSON document, which counts as one event.
+    """
+    if "json" in response.headers.get("content-type", ""):
+        yield [SSE(read_whole(response, LONGEST_PIECE))]
+        return
+    splitter = Splitter()
+    for read in response.iter_bytes():
+        yield splitter.feed(read)
+        if splitter.unfinished > LONGEST_PIECE:
+            raise too_long()
+    yield splitter.end()
+
+
+def payload_of(item: SSE) -> dict[str, JsonValue] | None:
+    """Return the object that an event brings, None for anything else. An error comes as {"error": …}.
+
+    Raises:
+        ProviderError: not JSON.
+    """
+    try:
+        payload = loads(item.data)
+    except ValueError:
+        if item.event != b"error":
+            raise errors.failure(Trouble.BROKEN_STREAM, "a piece of the stream was not JSON") from None
+        payload = item.data.decode(errors="replace")
+    if item.event == b"error":
+        return {"error": payload.get("error") or payload if isinstance(payload, dict) else payload}
+    return payload if isinstance(payload, dict) else None
