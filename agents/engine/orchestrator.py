@@ -212,6 +212,7 @@ class Orchestrator:
             policy=retry_policy(),
             waited=self.held.progress.retries,
             memo=history.memo,
+            prices=summons.prices,
             grammar=history.grammar,
         )
 

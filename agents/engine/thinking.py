@@ -3,7 +3,7 @@
 import random
 import time
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 import structlog
@@ -24,7 +24,8 @@ from agents.providers.base import (
     ThinkingDelta,
     Usage,
 )
-from agents.providers.pricing import cost
+from agents.providers.estimates import counted
+from agents.providers.pricing import Prices, plausible
 from memory.degrade import Remedy, View
 from memory.grammar import Grammar
 from memory.messages import Message, user
@@ -53,6 +54,7 @@ class Thinker:
     on_remedy: told of what had to be left out of the history before the server took it.
     waited: how often the run has let go of its lease to wait before this call (tier 2 of the retries).
     memo: what adapters have made of the history in earlier runs.
+    prices: what the agent's user pays. A call is charged when it settles, and keeps that cost (case COS-03 f).
     settled: what the call that is open came to; `NOTHING_CALLED` when its row is started but nothing was sent yet.
     """
 
@@ -66,6 +68,7 @@ class Thinker:
     policy: RetryPolicy
     waited: int = 0
     memo: dict[str, object] = field(default_factory=dict)
+    prices: Prices = field(default_factory=Prices)
     settled: Settled = NOTHING_CALLED
     view: View = field(default_factory=View)
     grammar: Grammar = field(default_factory=Grammar)
@@ -125,18 +128,19 @@ class Thinker:
         self.settled = self._settle(CallStatus.CANCELLED, Usage(), started)
         for chunk in self.provider.stream(request, self.cancel):
             if isinstance(chunk, Reply):
-                self.settled = self._settle(CallStatus.DONE, chunk.usage, started)
+                self.settled = self._settle(CallStatus.DONE, counted(chunk, request), started)
                 return chunk
             yield chunk
         raise AssertionError("a stream ends with its reply")
 
     def _settle(self, status: CallStatus, usage: Usage, started: float, error: str = "") -> Settled:
-        spent = cost(self.choice.model, self.choice.endpoint.kind, usage)
+        usage = plausible(usage)
+        spent = self.prices.cost(self.choice.endpoint, self.choice.model, usage)
         return Settled(status, usage, spent, round((time.monotonic() - started) * 1000), error)
 
 
 def ask(choice: Choice, system: str, text: str, cancel: CancelToken | None = None) -> Reply:
-    """One answer to one text, without tools: summaries, titles.
+    """One answer to one text, without tools: summaries, titles. Tokens that were not counted are estimated.
 
     Raises:
         ProviderError: the call failed.
@@ -145,5 +149,5 @@ def ask(choice: Choice, system: str, text: str, cancel: CancelToken | None = Non
     with pool.lease(choice.endpoint) as provider:
         for chunk in provider.stream(request, cancel or CancelToken()):
             if isinstance(chunk, Reply):
-                return chunk
+                return replace(chunk, usage=counted(chunk, request))
     raise AssertionError("a stream ends with its reply")
