@@ -134,7 +134,7 @@ class ProviderError(Exception):
 class Price:
     """US dollars per million tokens.
 
-    cached: of input that was read from the vendor's cache. written: of input that was written to it; None: as all input.
+    cached: of input that was read from the vendor's cache. written: of input that was written to it; None: as any.
     source, date: where the figures come from, and of which day or edition they are.
     longer: prices of longer requests, ascending, each with the number of input tokens above which it holds for all.
     """

@@ -47,7 +47,7 @@ def client(user: User) -> Client:
 
 
 PAGES = ["/", "/notes/", "/notes/new/", "/jobs/", "/settings/", "/settings/models/", "/settings/devices/"]
-PAGES += ["/settings/appearance/", "/goals/new/", "/welcome/", "/welcome/goal/", "/assistant/"]
+PAGES += ["/settings/appearance/", "/settings/costs/", "/goals/new/", "/welcome/", "/welcome/goal/", "/assistant/"]
 
 
 @pytest.mark.parametrize("path", PAGES)

@@ -1,7 +1,8 @@
-"""Section 11 of the cases, through the job that RQ calls and a model server over HTTP: what is used, and what it costs."""
+"""Section 11 of the cases, through the job that RQ calls and a model server over HTTP: what was used, what it cost."""
 
 from collections.abc import Callable
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
@@ -53,7 +54,7 @@ def only_call(run: AgentRun) -> ModelCall:
     ],
 )
 def test_cos_01_cached_tokens_are_a_part_of_the_input(
-    goal: Goal, say: Say, llm: LLMServer, details: dict[str, object], expected: str, cached: int | None
+    goal: Goal, say: Say, llm: LLMServer, details: dict[str, Any], expected: str, cached: int | None
 ) -> None:
     priced(goal.user)
     llm.script([answer(usage(20_000, 900, **details))])
@@ -100,7 +101,7 @@ def test_cos_03_a_a_model_without_a_price_answers_and_its_cost_is_unknown(goal: 
     run = say("Hi")
     assert run.status == "succeeded"
     assert only_call(run).cost is None
-    assert (run.cost, run.cost_known) == (0, False)
+    assert (run.cost, run.cost_known) == (Decimal(0), False)
 
 
 def test_cos_03_b_a_local_model_at_price_zero_is_really_free(goal: Goal, say: Say, llm: LLMServer) -> None:
@@ -108,7 +109,7 @@ def test_cos_03_b_a_local_model_at_price_zero_is_really_free(goal: Goal, say: Sa
     llm.script([answer(usage(100, 10))])
     run = say("Hi")
     assert only_call(run).cost == 0
-    assert (run.cost, run.cost_known) == (0, True)
+    assert (run.cost, run.cost_known) == (Decimal(0), True)
 
 
 def test_cos_03_c_a_reply_of_another_model_is_charged_by_the_rule_and_says_who_answered(
