@@ -2,8 +2,11 @@
 
 import dataclasses
 from datetime import timedelta
+from decimal import Decimal
+from typing import ClassVar
 
 from django.conf import settings
+from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models.functions import Now
 
@@ -216,16 +219,19 @@ class ModelPrice(models.Model):
     In US dollars per million tokens; an empty price of the cache is that of all input.
     """
 
+    DEAREST: ClassVar = Decimal(100_000)
+    FIT: ClassVar = [MinValueValidator(0), MaxValueValidator(DEAREST)]
+
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.CASCADE, null=True, blank=True, related_name="model_prices"
     )
     kind = models.CharField(max_length=20, help_text="A kind of agents.providers.catalog")
     model = models.CharField(max_length=200)
-    input = models.DecimalField(max_digits=12, decimal_places=6)
-    output = models.DecimalField(max_digits=12, decimal_places=6)
-    cached = models.DecimalField(max_digits=12, decimal_places=6, null=True, blank=True)
-    written = models.DecimalField(max_digits=12, decimal_places=6, null=True, blank=True)
+    input = models.DecimalField(max_digits=12, decimal_places=6, validators=FIT)
+    output = models.DecimalField(max_digits=12, decimal_places=6, validators=FIT)
+    cached = models.DecimalField(max_digits=12, decimal_places=6, validators=FIT, null=True, blank=True)
+    written = models.DecimalField(max_digits=12, decimal_places=6, validators=FIT, null=True, blank=True)
     changed_at = models.DateTimeField(auto_now=True)
 
     objects = PriceQuerySet.as_manager()

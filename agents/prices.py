@@ -17,7 +17,6 @@ from memory import pool
 
 # Of one user; each run reads them.
 MOST_PRICES = 200
-DEAREST = Decimal(100_000)
 FINEST = Decimal("0.000001")
 MODEL_LENGTH = 200
 
@@ -64,7 +63,7 @@ def amount(text: object) -> Decimal | None:
         figure = Decimal(str(text).strip().removeprefix("$")) if not isinstance(text, bool) else None
     except InvalidOperation:
         figure = None
-    if figure is None or not figure.is_finite() or not 0 <= figure <= DEAREST:
+    if figure is None or not figure.is_finite() or not 0 <= figure <= ModelPrice.DEAREST:
         raise Refused("invalid_price", _("A price is an amount of dollars per million tokens, from 0 to 100,000."))
     if figure != figure.quantize(FINEST):
         raise Refused("invalid_price", _("A price may have six digits after the point."))

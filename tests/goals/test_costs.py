@@ -76,7 +76,7 @@ def call(run: AgentRun, cost: str | None, at: datetime | None = None, **fields: 
 
 
 def test_costs_by_model_name_what_is_unknown_and_show_what_came_from_the_cache(api: Client, run: AgentRun) -> None:
-    tokens = {"input_tokens": 1000, "cached_tokens": 600, "written_tokens": 300, "output_tokens": 10}
+    tokens: dict[str, Any] = {"input_tokens": 1000, "cached_tokens": 600, "written_tokens": 300, "output_tokens": 10}
     call(run, "0.5", provider="openai", model="gpt-5", **tokens)
     call(run, "0.7", provider="openai", model="gpt-5", estimated=True, **tokens)
     call(run, None, provider="compatible", model="new-model-x")
