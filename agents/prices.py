@@ -1,6 +1,7 @@
 """Prices that people set themselves, which go before every list: for one user, or by staff for all."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -8,9 +9,9 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils.translation import gettext as _
 
-from agents.models import ModelPrice
-from agents.providers.base import Price
-from agents.providers.catalog import known_kinds
+from agents.models import ModelConnection, ModelPrice
+from agents.providers.base import Endpoint, Price
+from agents.providers.catalog import kind_of, known_kinds
 from agents.providers.pricing import Prices
 from agents.refusals import Refused
 from memory import pool
@@ -101,6 +102,33 @@ def set_price(
             raise Refused("too_many_prices", _("You have set as many prices as one may. Remove one first."))
         price, _made = ModelPrice.objects.update_or_create(user=user, kind=kind, model=model, defaults=figures)
     return price
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """The price of one model as people see it. None: not known. own: the row that they may remove."""
+
+    kind: str
+    model: str
+    price: Price | None
+    own: ModelPrice | None
+
+
+def shown_prices(user: User) -> list[Shown]:
+    """Every price that the user has set, then those of the other models that the user has connected."""
+    prices, mine = prices_of(user.pk), list(ModelPrice.objects.for_user(user))
+    found = {(row.kind, row.model): Shown(row.kind, row.model, _of_row(row), row) for row in mine}
+    for connection in ModelConnection.objects.for_user(user):
+        kind, model = connection.kind, connection.model
+        if not kind_of(kind).is_scripted and (kind, model) not in found:
+            price = prices.of(Endpoint(kind, connection.base_url), model)
+            found[kind, model] = Shown(kind, model, price, None)
+    return list(found.values())
+
+
+def _of_row(row: ModelPrice) -> Price:
+    cached, written = (None if figure is None else str(figure) for figure in (row.cached, row.written))
+    return _price(str(row.input), str(row.output), cached, written, own=True, date=str(row.changed_at.date()))
 
 
 def remove_price(price: ModelPrice) -> None:

@@ -13,7 +13,7 @@ from agents.cost_rows import Row, as_csv, rows
 from agents.costs import By, Period, total
 from agents.models import ModelPrice
 from agents.periods import days, period
-from agents.prices import remove_price, set_price
+from agents.prices import remove_price, set_price, shown_prices
 from agents.refusals import Refused
 from agents.signed_in import SignedInRequest, signed_in
 from goals.forms import PriceForm
@@ -79,7 +79,7 @@ def _page(request: SignedInRequest, form: PriceForm, status: int = 200) -> HttpR
     found = rows(by, asked, request.user)
     page = {"by": by, "bys": BYS.items(), "since": since, "until": until, "problem": problem, "rows": found}
     page |= {"total": total({at: row.spending for at, row in enumerate(found)}), "form": form}
-    page |= {"unpriced": _unpriced(request, by, asked, found), "prices": ModelPrice.objects.for_user(request.user)}
+    page |= {"unpriced": _unpriced(request, by, asked, found), "prices": shown_prices(request.user)}
     return render(request, "settings/costs.html", {**page, "here": "settings", "section": "costs"}, status=status)
 
 

@@ -14,6 +14,7 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
+from agents.connections import connect_model
 from agents.models import CallStatus, ModelCall, ModelPrice
 from agents.services import assistant_of
 from goals.models import Goal
@@ -250,6 +251,24 @@ def test_prices_are_set_replaced_listed_and_removed(api: Client, client: Client,
     assert client.post(f"{PAGE}prices/{theirs.pk}/delete/").status_code == 404
     assert client.post(f"{PAGE}prices/{shown['id']}/delete/").status_code == 302
     assert [price.pk for price in ModelPrice.objects.all()] == [theirs.pk]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_prices_of_connected_models_say_where_they_come_from(client: Client, user: User) -> None:
+    connect_model(user, "openai", "gpt-5-mini")
+    connect_model(user, "compatible", "gemini-2.5-pro", "https://generativelanguage.googleapis.com/v1beta/openai")
+    connect_model(user, "compatible", "new-model-x", "https://models.example/v1")
+    page = client.get(PAGE).content.decode()
+    assert "$0.25</td>" in page
+    assert "developers.openai.com" in page
+    assert "genai-prices 0." in page
+    assert "Above 200,000 tokens" in page
+    assert "unknown</td>" in page
+    client.post(f"{PAGE}prices/", {"kind": "compatible", "model": "new-model-x", "input": "7", "output": "8"})
+    page = client.get(PAGE).content.decode()
+    assert "$7</td>" in page
+    assert "Set by you." in page
+    assert "unknown</td>" not in page
 
 
 def test_nobody_sets_prices_without_end(api: Client, user: User, monkeypatch: pytest.MonkeyPatch) -> None:
