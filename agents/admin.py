@@ -17,9 +17,10 @@ from django.utils.safestring import SafeString
 from agents import tokens
 from agents.budget_admin import BudgetAdmin
 from agents.budgets.models import Budget
+from agents.costs_admin import ServerPriceAdmin
 from agents.health_admin import HealthReportAdmin
 from agents.model_call_admin import ModelCallAdmin
-from agents.models import AgentTask, DeviceToken, HealthReport, ModelCall, ModelConnection, UserAgent
+from agents.models import AgentTask, DeviceToken, HealthReport, ModelCall, ModelConnection, ModelPrice, UserAgent
 from agents.stopping import stop_run
 from memory.admin_base import ReadOnlyAdmin, record
 from memory.models import AgentRun
@@ -28,6 +29,7 @@ admin.site.site_header = admin.site.site_title = "Waymark"
 # Staff sign in where everybody does: Django's own form for staff has no limit of tries.
 admin.site.login = secure_admin_login(admin.site.login)  # type: ignore[method-assign]
 admin.site.register(ModelCall, ModelCallAdmin)
+admin.site.register(ModelPrice, ServerPriceAdmin)
 admin.site.register(HealthReport, HealthReportAdmin)
 admin.site.register(Budget, BudgetAdmin)
 admin.site.unregister(User)
@@ -79,7 +81,8 @@ class AgentRunAdmin(ReadOnlyAdmin[AgentRun]):
     ordering = ["-id"]
     actions = ["stop"]
     fields = [
-        *("user", "thread", "status", "trigger", "reason", "error", "step", "tokens", "cached_tokens", "price"),
+        *("user", "thread", "status", "trigger", "reason", "error", "step"),
+        *("tokens", "cached_tokens", "written_tokens", "price"),
         *("fence", "lease_until", "due_at", "recoveries", "retries", "created_at", "started_at", "finished_at"),
         *("duration", "elsewhere"),
     ]

@@ -1,13 +1,28 @@
-"""What models cost beside the runs, which count their own calls: summaries and the like (mission C4)."""
+"""What models have cost: summed by model, day, month or agent, for one user or for everybody (mission C4).
 
-from dataclasses import dataclass
-from datetime import datetime
+`cost` is the known part in US dollars. What is not known is counted beside it (`unpriced`), never summed up as zero.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import astuple, dataclass
+from datetime import datetime, tzinfo
 from decimal import Decimal
+from enum import StrEnum
+from typing import Any, Self
+from uuid import UUID
 
+from django.apps import apps
 from django.contrib.auth.models import User
-from django.db.models import Count, Q, Sum
+from django.db.models import Count, DateField, F, Q, QuerySet, Sum
+from django.db.models.functions import TruncDate, TruncMonth
 
-from agents.models import CallStatus, ModelCall
+from agents.agentable import Agentable
+from agents.models import AgentTask, CallStatus, ModelCall
+from memory.models import Thread
+
+# The paths from a call to its thread: of a step of a run, and of a call beside the runs.
+PATHS = ("run__thread", "thread")
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +34,129 @@ class Spent:
 
 
 def beside_runs(user: User, since: datetime) -> Spent:
+    """What was spent on summaries and the like; runs count their own calls."""
     calls = ModelCall.objects.filter(thread__user=user, created_at__gte=since)
     unpriced = Count("pk", filter=Q(cost=None) & ~Q(status=CallStatus.STARTED))
     sums = calls.aggregate(spent=Sum("cost"), unpriced=unpriced)
     return Spent(sums["spent"] or Decimal(0), not sums["unpriced"])
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """What some finished calls came to.
+
+    unpriced: how many of unknown cost. estimated: how many whose tokens are our own guess. partial: how many that
+    broke off, so that more may have been used. input: all tokens of it; cached and written are parts of that.
+    """
+
+    calls: int = 0
+    unpriced: int = 0
+    estimated: int = 0
+    partial: int = 0
+    input: int = 0
+    cached: int = 0
+    written: int = 0
+    output: int = 0
+    cost: Decimal = Decimal(0)
+
+    def __add__(self, other: Self) -> Self:
+        return type(self)(*(mine + others for mine, others in zip(astuple(self), astuple(other), strict=True)))
+
+
+class By(StrEnum):
+    """What a sum is of."""
+
+    MODEL = "model"
+    DAY = "day"
+    MONTH = "month"
+    AGENT = "goal"
+    USER = "user"
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """From `since` until just before `until`; days and months are those of `zone`."""
+
+    since: datetime
+    until: datetime
+    zone: tzinfo
+
+
+type Sums = dict[tuple[Any, ...], Spending]
+
+
+def spent(by: By, period: Period, user: User | None = None) -> Sums:
+    """Sum up by one thing; the key is (kind, model), (day,), (first of the month,), (thread,) or (e-mail,).
+
+    user: whose calls; None is everybody's, for staff.
+    """
+    sums: defaultdict[tuple[Any, ...], Spending] = defaultdict(Spending)
+    for path in PATHS:
+        for *key, spending in _rows(_calls(path, period, user), _keys(by, path, period.zone)):
+            sums[tuple(key)] += spending
+    return dict(sums)
+
+
+def _calls(path: str, period: Period, user: User | None) -> QuerySet[ModelCall]:
+    whose = {f"{path}__isnull": False} if user is None else {f"{path}__user": user}
+    calls = ModelCall.objects.filter(created_at__gte=period.since, created_at__lt=period.until, **whose)
+    return calls.exclude(status=CallStatus.STARTED).order_by()
+
+
+def _keys(by: By, path: str, zone: tzinfo) -> dict[str, Any]:
+    match by:
+        case By.MODEL:
+            return {"key_kind": F("provider"), "key_model": F("model")}
+        case By.DAY:
+            return {"key": TruncDate("created_at", tzinfo=zone)}
+        case By.MONTH:
+            return {"key": TruncMonth("created_at", tzinfo=zone, output_field=DateField())}
+        case By.AGENT:
+            return {"key": F(f"{path}_id")}
+        case By.USER:
+            return {"key": F(f"{path}__user__email")}
+
+
+def _rows(calls: QuerySet[ModelCall], keys: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
+    broken = Q(status__in=(CallStatus.FAILED, CallStatus.CANCELLED), output_tokens__gt=0)
+    rows = calls.annotate(**keys).values_list(*keys)
+    for row in rows.annotate(
+        n=Count("pk"),
+        unpriced=Count("pk", filter=Q(cost=None)),
+        guessed=Count("pk", filter=Q(estimated=True)),
+        partial=Count("pk", filter=broken),
+        tokens_in=Sum("input_tokens", default=0),
+        tokens_cached=Sum("cached_tokens", default=0),
+        tokens_written=Sum("written_tokens", default=0),
+        tokens_out=Sum("output_tokens", default=0),
+        dollars=Sum("cost", default=Decimal(0)),
+    ):
+        *key, n, unpriced, guessed, partial, read, cached, written, out, dollars = row
+        yield *key, Spending(n, unpriced, guessed, partial, int(read), int(cached), int(written), int(out), dollars)
+
+
+def owners(threads: Collection[UUID]) -> dict[UUID, Agentable]:
+    """Return for each thread whose it is; a task's is that of the agent which sent it off."""
+    parents = dict(AgentTask.objects.filter(thread__in=threads).values_list("thread_id", "parent_id"))
+    roots = {parents.get(thread, thread) for thread in threads}
+    by_kind: defaultdict[str, list[UUID]] = defaultdict(list)
+    for thread, kind in Thread.objects.filter(pk__in=roots).values_list("pk", "kind"):
+        by_kind[kind].append(thread)
+    found: dict[UUID, Agentable] = {}
+    for kind, ids in by_kind.items():
+        agents = apps.get_model(kind)._default_manager.filter(thread__in=ids).select_related("user")
+        found |= {agent.thread_id: agent for agent in agents}
+    return {thread: found[root] for thread in threads if (root := parents.get(thread, thread)) in found}
+
+
+def by_owner(sums: Sums) -> dict[Agentable, Spending]:
+    """Put the sums of By.AGENT together, each agent with its tasks."""
+    threads = [thread for (thread,) in sums]
+    together: defaultdict[Agentable, Spending] = defaultdict(Spending)
+    for thread, owner in owners(threads).items():
+        together[owner] += sums[thread,]
+    return dict(together)
+
+
+def total(sums: Mapping[Any, Spending]) -> Spending:
+    return sum(sums.values(), Spending())

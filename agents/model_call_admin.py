@@ -7,8 +7,10 @@ from django.contrib import admin
 from django.db.models import Count, Max, Q, QuerySet, Sum
 from django.db.models.functions import TruncDate
 from django.http import HttpRequest, HttpResponse
+from django.urls import URLPattern, path
 from django.utils import timezone
 
+from agents.costs_admin import costs
 from agents.models import CallStatus, ModelCall
 from memory.admin_base import ReadOnlyAdmin
 
@@ -21,10 +23,13 @@ class ModelCallAdmin(ReadOnlyAdmin[ModelCall]):
         *("created_at", "user", "model_there", "status", "step", "attempt"),
         *("tokens", "cost", "latency_ms"),
     ]
-    list_filter = ["status", "provider", ("cost", admin.EmptyFieldListFilter), "created_at"]
+    list_filter = ["status", "provider", "estimated", ("cost", admin.EmptyFieldListFilter), "created_at"]
     list_select_related = ["run__thread__user", "thread__user"]
     search_fields = ["model", "run__thread__user__email", "thread__user__email"]
     ordering = ["-created_at"]
+
+    def get_urls(self) -> list[URLPattern]:
+        return [path("costs/", self.admin_site.admin_view(costs), name="costs"), *super().get_urls()]
 
     @admin.display(ordering="run__thread__user__email")
     def user(self, call: ModelCall) -> str:
@@ -33,12 +38,14 @@ class ModelCallAdmin(ReadOnlyAdmin[ModelCall]):
 
     @admin.display(description="model", ordering="model")
     def model_there(self, call: ModelCall) -> str:
-        return f"{call.provider} {call.model}"
+        answered = f" → {call.answered_by}" if call.answered_by not in ("", call.model) else ""
+        return f"{call.provider} {call.model}{answered}"
 
     @admin.display(description="tokens in, cached, out", ordering="input_tokens")
     def tokens(self, call: ModelCall) -> str:
         counted = (call.input_tokens, call.cached_tokens, call.output_tokens)
-        return " · ".join("?" if figure is None else f"{figure:,}" for figure in counted)
+        figures = " · ".join("?" if figure is None else f"{figure:,}" for figure in counted)
+        return figures + (" (estimated)" if call.estimated else "") + (" (partial)" if call.is_partial else "")
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         response = super().changelist_view(request, extra_context)

@@ -2,8 +2,11 @@
 
 import dataclasses
 from datetime import timedelta
+from decimal import Decimal
+from typing import ClassVar
 
 from django.conf import settings
+from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models.functions import Now
 
@@ -155,7 +158,7 @@ class CallStatus(models.TextChoices):
 
 
 class ModelCall(models.Model):
-    """One call of a model: what it used and what it cost. Unknown stays null, which is not zero.
+    """One call of a model: what it used and what it cost then. Unknown stays null, which is not zero.
 
     A step of a run names its `run`; a call beside it, such as a summary, its `thread`.
     """
@@ -171,6 +174,13 @@ class ModelCall(models.Model):
     input_tokens = models.PositiveBigIntegerField(null=True)
     output_tokens = models.PositiveBigIntegerField(null=True)
     cached_tokens = models.PositiveBigIntegerField(null=True)
+    written_tokens = models.PositiveBigIntegerField(null=True, help_text="Part of the input, written to the cache")
+    estimated = models.BooleanField(
+        default=False, db_default=False, help_text="The server did not count; the tokens are Waymark's guess"
+    )
+    answered_by = models.CharField(
+        max_length=200, blank=True, default="", db_default="", help_text="The model that the reply names"
+    )
     cost = models.DecimalField(max_digits=18, decimal_places=9, null=True, help_text="US dollars; null is unknown")
     latency_ms = models.PositiveIntegerField(null=True)
     error = models.TextField(blank=True, default="", db_default="")
@@ -193,6 +203,48 @@ class ModelCall(models.Model):
 
     def __str__(self) -> str:
         return f"{self.model} step {self.step} ({self.status})"
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether it broke off, so that the counts are those of its beginning (case COS-02 c)."""
+        return self.status in (CallStatus.FAILED, CallStatus.CANCELLED) and bool(self.output_tokens)
+
+
+class PriceQuerySet(OwnedQuerySet["ModelPrice"]):
+    pass
+
+
+class ModelPrice(models.Model):
+    """What a model costs a user, or, without a user, everybody on this server. It goes before every list price.
+
+    In US dollars per million tokens; an empty price of the cache is that of all input.
+    """
+
+    DEAREST: ClassVar = Decimal(100_000)
+    FIT: ClassVar = [MinValueValidator(0), MaxValueValidator(DEAREST)]
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.CASCADE, null=True, blank=True, related_name="model_prices"
+    )
+    kind = models.CharField(max_length=20, help_text="A kind of agents.providers.catalog")
+    model = models.CharField(max_length=200)
+    input = models.DecimalField(max_digits=12, decimal_places=6, validators=FIT)
+    output = models.DecimalField(max_digits=12, decimal_places=6, validators=FIT)
+    cached = models.DecimalField(max_digits=12, decimal_places=6, validators=FIT, null=True, blank=True)
+    written = models.DecimalField(max_digits=12, decimal_places=6, validators=FIT, null=True, blank=True)
+    changed_at = models.DateTimeField(auto_now=True)
+
+    objects = PriceQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["kind", "model"]
+        constraints = [
+            models.UniqueConstraint(fields=["user", "kind", "model"], nulls_distinct=False, name="one_price_per_model")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.model}"
 
 
 class DeviceQuerySet(OwnedQuerySet["DeviceToken"]):

@@ -65,7 +65,7 @@ def started(profile: Path | None) -> Iterator[System]:
         servers = stack.enter_context(embedded_servers(directory))
         valkey, postgres = (children(os.getpid(), name)[0] for name in ("valkey", "postgres"))
         model = stack.enter_context(Driver("bench.model", dict(os.environ)))
-        environment = _environment(directory, servers.database_url, servers.redis_url, model.first_line, profile)
+        environment = environment_of(directory, servers.database_url, servers.redis_url, model.first_line, profile)
         waymark = stack.enter_context(Driver("bench.waymark", environment))
         ready: dict[str, Any] = orjson.loads(waymark.first_line)
         limit_url = _limit_database(servers.database_url)
@@ -87,7 +87,7 @@ def _last_words(logs: Path) -> Iterator[None]:
         raise
 
 
-def _environment(
+def environment_of(
     directory: Path, database_url: str, redis_url: str, model_url: str, profile: Path | None
 ) -> dict[str, str]:
     """The processes' environment: the caller's, without whatever else might point Waymark somewhere else."""

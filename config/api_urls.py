@@ -7,7 +7,9 @@ from agents.api.base import Nowhere, declared
 from agents.api.budgets import Budgets, MoreBudget, OneBudget
 from agents.api.devices import Login, Logout
 from agents.api.docs import Docs, Schema
+from agents.api.prices import OnePrice, Prices
 from agents.api.threads import AssistantEvents, AssistantMessages
+from goals.api.costs import Costs
 from goals.api.goals import GoalEvents, GoalMessages, Goals, OneGoal
 from goals.api.notes import GoalNotes, OneNote
 from goals.api.runs import OneRun, RestartRun, RetryRun, RunActions, Runs, StopRun
@@ -33,6 +35,9 @@ urlpatterns = declared(
         path("runs/<id:run_id>/retry", RetryRun.as_view(), name="run_retry"),
         path("runs/<id:run_id>/restart", RestartRun.as_view(), name="run_restart"),
         path("runs/<id:run_id>/actions", RunActions.as_view(), name="run_actions"),
+        path("costs", Costs.as_view(), name="costs"),
+        path("prices", Prices.as_view(), name="prices"),
+        path("prices/<id:price_id>", OnePrice.as_view(), name="price"),
         path("approvals", Approvals.as_view(), name="approvals"),
         path("approvals/<id:approval_id>/decide", DecideApproval.as_view(), name="approval_decide"),
         path("actions/<id:action_id>/resolve", ResolveAction.as_view(), name="action_resolve"),

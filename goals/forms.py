@@ -147,3 +147,18 @@ class ConnectionForm(forms.Form):
             raise forms.ValidationError(
                 _("This address cannot be used: it must be that of a server on the internet, without ? and #.")
             ) from None
+
+
+class PriceForm(forms.Form):
+    """What a model costs. Figures are read by `agents.prices`, as people write them."""
+
+    kind = forms.ChoiceField(
+        label=_("Provider"), choices=[(kind.kind, kind.label) for kind in known_kinds() if not kind.is_scripted]
+    )
+    model = forms.CharField(label=_("Model"), max_length=MODEL_LENGTH)
+    input = forms.CharField(label=_("Input"), max_length=30, help_text=_("Dollars per million tokens."))
+    output = forms.CharField(label=_("Output"), max_length=30)
+    cached = forms.CharField(
+        label=_("Read from the cache"), max_length=30, required=False, help_text=_("Empty: as all input.")
+    )
+    written = forms.CharField(label=_("Written to the cache"), max_length=30, required=False)

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from goals.views import budget, chat, goals, home, jobs, models, notes, settings, styleguide, welcome
+from goals.views import budget, chat, costs, goals, home, jobs, models, notes, settings, styleguide, welcome
 
 urlpatterns = [
     path("", home.home, name="home"),
@@ -27,6 +27,10 @@ urlpatterns = [
     path("welcome/skip/", welcome.welcome_skip, name="welcome_skip"),
     path("settings/", settings.settings_profile, name="settings"),
     path("settings/appearance/", settings.settings_appearance, name="settings_appearance"),
+    path("settings/costs/", costs.settings_costs, name="settings_costs"),
+    path("settings/costs/costs.csv", costs.costs_csv, name="costs_csv"),
+    path("settings/costs/prices/", costs.price_set, name="price_set"),
+    path("settings/costs/prices/<uuid:price_id>/delete/", costs.price_delete, name="price_delete"),
     path("settings/devices/", settings.settings_devices, name="settings_devices"),
     path("settings/devices/<uuid:device_id>/revoke/", settings.device_revoke, name="device_revoke"),
     path("settings/budget/", budget.settings_budget, name="settings_budget"),

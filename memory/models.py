@@ -119,6 +119,7 @@ class AgentRun(models.Model):
     input_tokens = models.PositiveBigIntegerField(default=0, db_default=0)
     output_tokens = models.PositiveBigIntegerField(default=0, db_default=0)
     cached_tokens = models.PositiveBigIntegerField(default=0, db_default=0)
+    written_tokens = models.PositiveBigIntegerField(default=0, db_default=0)
     cost = models.DecimalField(
         max_digits=18, decimal_places=9, default=Decimal(0), db_default=Decimal(0), help_text="US dollars, known part"
     )

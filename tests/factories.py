@@ -19,7 +19,16 @@ from factory.django import DjangoModelFactory
 from agents import services, tokens
 from agents.budgets.models import Budget
 from agents.connections import connect_model
-from agents.models import AgentTask, CallStatus, DeviceToken, HealthReport, ModelCall, ModelConnection, UserAgent
+from agents.models import (
+    AgentTask,
+    CallStatus,
+    DeviceToken,
+    HealthReport,
+    ModelCall,
+    ModelConnection,
+    ModelPrice,
+    UserAgent,
+)
 from goals.models import Goal
 from goals.services import create_goal
 from memory.ids import new_id
@@ -269,6 +278,17 @@ def think_with(user: User, url: str, key: str = "", kind: str = "compatible") ->
     user.is_staff = True
     user.save(update_fields=["is_staff"])
     connect_model(user, kind, "test-model", url, key)
+
+
+class ModelPriceFactory(Made[ModelPrice]):
+    class Meta:
+        model = ModelPrice
+
+    user = SubFactory(UserFactory)
+    kind = "openai"
+    model = "gpt-5-mini"
+    input = Decimal("0.25")
+    output = Decimal(2)
 
 
 class DeviceTokenFactory(Made[DeviceToken]):

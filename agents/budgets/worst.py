@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from agents.providers.base import ModelRequest, Price, Reply, Usage
+from agents.providers.pricing import charge, of_length
 from memory.encoding import dumps
 from memory.messages import BLOCKS, Message
 
@@ -34,16 +35,19 @@ def charged(usage: Usage, cost: Decimal | None) -> Amount:
 
 
 def cost_at_most(price: Price | None, input_tokens: int, output_tokens: int) -> Amount:
-    money = (input_tokens * price.input + output_tokens * price.output) / _MILLION if price else Decimal(0)
-    return Amount(money, input_tokens + output_tokens)
+    written = input_tokens if price and price.written and price.written > price.input else 0
+    usage = Usage(input_tokens, output_tokens, written_tokens=written)
+    money = charge(price, usage) if price else None
+    return Amount(money or Decimal(0), input_tokens + output_tokens)
 
 
 def output_within(price: Price | None, input_tokens: int, amount: Amount) -> int:
     """How many tokens of output `amount` pays for beside that input; negative when it does not pay for the input."""
     within = amount.tokens - input_tokens
-    if price and price.output:
+    output = of_length(price, input_tokens).output if price else Decimal(0)
+    if output:
         rest = amount.money - cost_at_most(price, input_tokens, 0).money
-        within = min(within, int(rest * _MILLION // price.output))
+        within = min(within, int(rest * _MILLION // output))
     return within
 
 

@@ -14,7 +14,9 @@ from agents.connections import Choice, choose
 from agents.engine.journal import NextCall
 from agents.engine.retries import RetryPolicy
 from agents.models import ModelConnection
+from agents.prices import PRICES, read
 from agents.prompts import render
+from agents.providers.pricing import Prices
 from memory import pool
 from memory.context import NOTES_LISTED, Context, context_for
 from memory.hot import columns, instance, load, width
@@ -38,6 +40,7 @@ class Summons:
     time_zone: str
     tools: Mapping[str, AnyTool]
     context: Context
+    prices: Prices
     has_budgets: bool = False
 
     @property
@@ -72,7 +75,8 @@ SELECT run.trigger, run.context_type, coalesce(u.time_zone, 'Etc/UTC'), person.i
   (SELECT coalesce(jsonb_agg(jsonb_build_array(n.title, n.body) ORDER BY n.created_at), '[]') FROM (
     SELECT title, left(body, {BODY_READ}) AS body, created_at FROM memory_note WHERE thread_id = t.id
     ORDER BY created_at DESC LIMIT {NOTES_LISTED}) n),
-  {LAST_SUMMARIES}, EXISTS (SELECT FROM agents_budget b WHERE b.user_id = t.user_id),
+  {LAST_SUMMARIES}, {PRICES.format(user="t.user_id")},
+  EXISTS (SELECT FROM agents_budget b WHERE b.user_id = t.user_id),
   {columns(Thread, "t")}, {columns(ModelConnection, "c")}
 FROM memory_agentrun run
 JOIN memory_thread t ON t.id = run.thread_id
@@ -88,7 +92,7 @@ def summon(run_id: UUID) -> Summons | None:
     rows = pool.execute(SUMMON, {"run": run_id, "live": [*LIVE]})
     if not rows:
         return None
-    trigger, context_type, time_zone, is_staff, notes, summaries, has_budgets, *rest = rows[0]
+    trigger, context_type, time_zone, is_staff, notes, summaries, prices, has_budgets, *rest = rows[0]
     thread, default = instance(Thread, rest[: width(Thread)]), _default(rest[width(Thread) :])
     agentable = load(apps.get_model(thread.kind), "x.thread_id = %(thread)s", {"thread": thread.pk})
     if not isinstance(agentable, Agentable):
@@ -105,6 +109,7 @@ def summon(run_id: UUID) -> Summons | None:
             tools=tools_for(agentable.audience, agentable.disabled_tools(), has_archives=thread.generation > 0),
             context=context_for(thread, timezone.now(), time_zone, notes if agentable.knows_notes else None),
             has_budgets=has_budgets,
+            prices=read(prices),
         )
 
 

@@ -226,6 +226,7 @@ class Orchestrator:
             waited=self.held.progress.retries,
             purse=self.purse,
             memo=history.memo,
+            prices=summons.prices,
             grammar=history.grammar,
         )
 

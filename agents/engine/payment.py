@@ -9,14 +9,15 @@ from agents.budgets import ledger, words
 from agents.budgets.models import Budget, Reservation
 from agents.budgets.purse import Purse, Unpriced, forbids_unpriced
 from agents.budgets.worst import AROUND_EACH, charged, cost_at_most
+from agents.connections import Choice
 from agents.engine.assemble import Summons
 from agents.engine.cells import text_cell
 from agents.engine.journal import surely
 from agents.engine.leases import Held
 from agents.live.announce import announce_message
 from agents.models import CallStatus, ModelCall
+from agents.prices import prices_of
 from agents.providers.base import Usage
-from agents.providers.pricing import price_of
 from memory.metadata import MessageMetadata
 from memory.models import AgentRun, Source, Thread, ThreadMessage
 from memory.pool import DATABASE_AWAY, orm
@@ -35,7 +36,7 @@ def purse_of(summons: Summons, held: Held) -> Purse:
     choice = summons.choice
     with orm():
         threads = ledger.threads_above(summons.agentable)
-    price = price_of(choice.model, choice.endpoint.kind)
+    price = summons.prices.of(choice.endpoint, choice.model)
     purse = Purse(held.lease, threads, choice.model, price, summons.is_attended, held.cancel)
     if held.progress.recoveries:
         purse.take_up()
@@ -53,13 +54,13 @@ def let_go(run_id: UUID) -> None:
         log.warning("reservations are left to the sweeper", run=str(run_id), error=str(error))
 
 
-def reserve_beside(call: ModelCall, words_given: str) -> int | None:
+def reserve_beside(call: ModelCall, choice: Choice, words_given: str) -> int | None:
     """Hold what a call beside the runs may cost at most (a summary). Returns the output that is paid for, in tokens;
     None when there is no budget and so no limit. Raises: OutOfBudget, Unpriced."""
     given = len(words_given.encode()) + 2 * AROUND_EACH
-    price = price_of(call.model, call.provider)
     with orm():
         thread = _thread(call)
+        price = prices_of(thread.user_id).of(choice.endpoint, choice.model)
         if price is None and forbids_unpriced(thread.user_id):
             raise Unpriced(call.model)
         return BESIDE_OUTPUT if ledger.reserve_beside(call, thread, cost_at_most(price, given, BESIDE_OUTPUT)) else None

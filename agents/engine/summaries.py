@@ -17,11 +17,13 @@ from agents.budgets.purse import Unpriced
 from agents.connections import Choice, is_demo
 from agents.engine import payment, thinking
 from agents.models import CallStatus, ModelCall
+from agents.prices import prices_of
 from agents.prompts import text
 from agents.providers.base import Finish, ProviderError, Reply, Trouble, Usage
-from agents.providers.pricing import cost
+from agents.providers.pricing import plausible
 from memory.archive import Reservation
 from memory.archived import SUMMARY_LENGTH, Entry, conversation, fallback_summary
+from memory.models import Thread
 from memory.pool import orm
 from memory.text import clip, shortened
 from tools.cancel import Cancelled, CancelToken
@@ -106,21 +108,21 @@ def _recorded(reservation: Reservation, choice: Choice, words: str, cancel: Canc
     row = _started(reservation, choice)
     since, system = time.monotonic(), text("summary")
     try:
-        most = payment.reserve_beside(row, system + words)
+        most = payment.reserve_beside(row, choice, system + words)
         reply = thinking.ask(choice, system, words, cancel, most)
     except (OutOfBudget, Unpriced):
-        _finished(row, CallStatus.CANCELLED, NOTHING_USED, since)
+        _finished(row, choice, CallStatus.CANCELLED, NOTHING_USED, since)
         raise
     except ProviderError as error:
-        _finished(row, CallStatus.FAILED, error.usage, since, error.message)
+        _finished(row, choice, CallStatus.FAILED, error.usage, since, error.message)
         raise
     except Cancelled:
-        _finished(row, CallStatus.CANCELLED, Usage(), since)
+        _finished(row, choice, CallStatus.CANCELLED, Usage(), since)
         raise
     except Exception as error:
-        _finished(row, CallStatus.FAILED, Usage(), since, type(error).__name__)
+        _finished(row, choice, CallStatus.FAILED, Usage(), since, type(error).__name__)
         raise
-    _finished(row, CallStatus.DONE, reply.usage, since)
+    _finished(row, choice, CallStatus.DONE, reply.usage, since)
     return reply
 
 
@@ -136,13 +138,16 @@ def _started(reservation: Reservation, choice: Choice) -> ModelCall:
         )
 
 
-def _finished(row: ModelCall, status: CallStatus, usage: Usage, since: float, error: str = "") -> None:
+def _finished(row: ModelCall, choice: Choice, status: CallStatus, usage: Usage, since: float, error: str = "") -> None:
+    usage = plausible(usage)
     row.status, row.error, row.finished_at = status, error, timezone.now()
     row.input_tokens, row.output_tokens = usage.input_tokens, usage.output_tokens
-    row.cached_tokens = usage.cached_tokens
-    row.cost = cost(row.model, row.provider, usage)
+    row.cached_tokens, row.written_tokens = usage.cached_tokens, usage.written_tokens
+    row.estimated, row.answered_by = usage.estimated, usage.model
     row.latency_ms = round((time.monotonic() - since) * 1000)
     with orm():
+        owner = Thread.objects.values_list("user_id", flat=True).get(calls=row)
+        row.cost = prices_of(owner).cost(choice.endpoint, choice.model, usage)
         row.save()
     payment.book_beside(row)
 

@@ -3,7 +3,7 @@
 import random
 import time
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 import structlog
@@ -26,7 +26,8 @@ from agents.providers.base import (
     ThinkingDelta,
     Usage,
 )
-from agents.providers.pricing import cost
+from agents.providers.estimates import counted
+from agents.providers.pricing import Prices, plausible
 from memory.degrade import Remedy, View
 from memory.grammar import Grammar
 from memory.messages import Message, user
@@ -57,6 +58,7 @@ class Thinker:
     purse: pays for the calls, where the user has budgets.
     memo: what adapters have made of the history in earlier runs.
     heard: whether anything came of the answer that is open.
+    prices: what the agent's user pays. A call is charged when it settles, and keeps that cost (case COS-03 f).
     settled: what the call that is open came to; `NOTHING_CALLED` when its row is started but nothing was sent yet.
     """
 
@@ -71,6 +73,7 @@ class Thinker:
     waited: int = 0
     purse: Purse | None = None
     memo: dict[str, object] = field(default_factory=dict)
+    prices: Prices = field(default_factory=Prices)
     settled: Settled = NOTHING_CALLED
     heard: bool = False
     view: View = field(default_factory=View)
@@ -135,7 +138,7 @@ class Thinker:
         for chunk in self.provider.stream(request, self.cancel):
             self.heard = True
             if isinstance(chunk, Reply):
-                self.settled = self._settle(CallStatus.DONE, chunk.usage, started)
+                self.settled = self._settle(CallStatus.DONE, counted(chunk, request), started)
                 if self.purse:
                     self.purse.replied(request, chunk)
                 return chunk
@@ -143,14 +146,15 @@ class Thinker:
         raise AssertionError("a stream ends with its reply")
 
     def _settle(self, status: CallStatus, usage: Usage, started: float, error: ProviderError | None = None) -> Settled:
-        spent = cost(self.choice.model, self.choice.endpoint.kind, usage)
+        usage = plausible(usage)
+        spent = self.prices.cost(self.choice.endpoint, self.choice.model, usage)
         charge = self.purse.charge(usage, spent, error, heard=self.heard) if self.purse else charged(usage, spent)
         latency = round((time.monotonic() - started) * 1000)
         return Settled(status, usage, spent, latency, error.message if error else "", *charge)
 
 
 def ask(choice: Choice, system: str, text: str, cancel: CancelToken | None = None, most: int | None = None) -> Reply:
-    """One answer to one text, without tools: summaries, titles.
+    """One answer to one text, without tools: summaries, titles. Tokens that were not counted are estimated.
 
     Args:
         most: tokens of output; None leaves the limit to the vendor.
@@ -162,5 +166,5 @@ def ask(choice: Choice, system: str, text: str, cancel: CancelToken | None = Non
     with pool.lease(choice.endpoint) as provider:
         for chunk in provider.stream(request, cancel or CancelToken()):
             if isinstance(chunk, Reply):
-                return chunk
+                return replace(chunk, usage=counted(chunk, request))
     raise AssertionError("a stream ends with its reply")

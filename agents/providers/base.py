@@ -47,6 +47,8 @@ class Usage:
 
     cached_tokens, written_tokens: read from and written to the vendor's prompt cache; both are part of the input.
     cost: US dollars, where the vendor says itself what it has charged.
+    model: which one has answered, where the vendor says so.
+    estimated: the tokens are our own guess, because the vendor did not count (case COS-03).
     """
 
     input_tokens: int | None = None
@@ -54,6 +56,8 @@ class Usage:
     cached_tokens: int | None = None
     written_tokens: int | None = None
     cost: Decimal | None = None
+    model: str = field(default="", compare=False)
+    estimated: bool = False
 
 
 class Finish(StrEnum):
@@ -128,13 +132,20 @@ class ProviderError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """US dollars per million tokens. `source` and `date` say where the figures come from."""
+    """US dollars per million tokens.
+
+    cached: of input that was read from the vendor's cache. written: of input that was written to it; None: as any.
+    source, date: where the figures come from, and of which day or edition they are.
+    longer: prices of longer requests, ascending, each with the number of input tokens above which it holds for all.
+    """
 
     input: Decimal
     output: Decimal
     cached: Decimal
     source: str
     date: str
+    written: Decimal | None = None
+    longer: "tuple[tuple[int, Price], ...]" = ()
 
 
 class Provider(Protocol):

@@ -36,7 +36,7 @@ class ChatReply:
         """Take one chunk in. `choices` may be empty or missing, as in counts of tokens (case PRV-05)."""
         usage = payload.get("usage")
         if isinstance(usage, dict):
-            self.usage = _usage(usage)
+            self.usage = _usage(usage, _plain(payload.get("model")))
         choices = payload.get("choices")
         if isinstance(choices, list) and choices and isinstance(choices[0], dict) and not self.is_full:
             self._choice(choices[0])
@@ -121,11 +121,12 @@ def _plain(content: JsonValue) -> str:
     return ""
 
 
-def _usage(usage: Payload) -> Usage:
+def _usage(usage: Payload, model: str) -> Usage:
     """Servers that count along repeat a running total, so the last one holds (case COS-02)."""
     details = usage.get("prompt_tokens_details")
     cached = details.get("cached_tokens") if isinstance(details, dict) else usage.get("prompt_cache_hit_tokens")
-    return Usage(_count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens")), _count(cached))
+    tokens = _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens")), _count(cached)
+    return Usage(*tokens, model=model)
 
 
 def _count(value: JsonValue) -> int | None:

@@ -101,10 +101,15 @@ def failure(
 
 
 def from_status(status: int, body: object, headers: Mapping[str, str], key: str) -> ProviderError:
-    """Translate an HTTP answer of 400 or more. `body` is parsed JSON, or text when it was not JSON."""
+    """Translate an HTTP answer of 400 or more. `body` is parsed JSON, or text when it was not JSON.
+
+    What was refused for its own sake (below 500) was never worked on and has used nothing.
+    """
     words, hints = _short(_read_error(body))
     trouble = _trouble_of(status, hints)
-    return failure(trouble, words or f"HTTP {status}", key=key, retry_after=retry_after(headers), status=status)
+    usage = Usage(0, 0) if status < 500 else None
+    wait = retry_after(headers)
+    return failure(trouble, words or f"HTTP {status}", key=key, retry_after=wait, usage=usage, status=status)
 
 
 def from_frame(error: object, key: str, usage: Usage) -> ProviderError:

@@ -1,66 +1,117 @@
 """What a call costs, in US dollars. A price that is not known stays unknown: never zero, never a guess."""
 
-import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
-from agents.providers.base import Price, Usage
+from agents.providers.base import Endpoint, Price, Usage
 from agents.providers.catalog import kind_of
+from agents.providers.price_list import list_price
 
-_SOURCE = "https://developers.openai.com/api/docs/pricing"
-_DATE = "2026-11-05"
 _MILLION = Decimal(1_000_000)
-_SNAPSHOT = re.compile(r"-\d{4}-\d{2}-\d{2}$")
+_FREE = Price(Decimal(0), Decimal(0), Decimal(0), "Runs on your own machine.", "")
+# More than any call uses or costs. Servers say such figures too, and they would not fit into a row.
+MOST_TOKENS = 10**9
+MOST_DOLLARS = Decimal(1_000_000)
 
 
-def _price(fresh: str, cached: str, output: str) -> Price:
-    return Price(Decimal(fresh), Decimal(output), Decimal(cached), _SOURCE, _DATE)
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """What one user pays.
 
-
-# Standard tier, per million tokens. Models whose published figures differ between sources are left out.
-_OPENAI = {
-    "gpt-5.4-mini": _price("0.75", "0.075", "4.50"),
-    "gpt-5.4-nano": _price("0.20", "0.02", "1.25"),
-    "gpt-5.1": _price("1.25", "0.125", "10.00"),
-    "gpt-5": _price("1.25", "0.125", "10.00"),
-    "gpt-5-mini": _price("0.25", "0.025", "2.00"),
-    "gpt-5-nano": _price("0.05", "0.005", "0.40"),
-    "gpt-4.1": _price("2.00", "0.50", "8.00"),
-    "gpt-4.1-mini": _price("0.40", "0.10", "1.60"),
-    "gpt-4.1-nano": _price("0.10", "0.025", "0.40"),
-    "gpt-4o": _price("2.50", "1.25", "10.00"),
-    "gpt-4o-mini": _price("0.15", "0.075", "0.60"),
-}
-_FREE = Price(Decimal(0), Decimal(0), Decimal(0), "Runs on your own machine.", _DATE)
-
-
-def price_of(model: str, kind: str) -> Price | None:
-    """Return the list price of `model` at a provider of `kind`; None when it is not known.
-
-    A dated snapshot costs what its model costs. Raises: LookupError for an unknown kind.
+    own: prices that people have set, by (kind of provider, model); they go before every list.
     """
-    if kind_of(kind).is_free:
+
+    own: Mapping[tuple[str, str], Price] = field(default_factory=dict)
+
+    def of(self, endpoint: Endpoint, model: str) -> Price | None:
+        """Raises: LookupError for an unknown kind."""
+        return self.own.get((endpoint.kind, model)) or price_of(model, endpoint.kind, endpoint.base_url)
+
+    def cost(self, endpoint: Endpoint, model: str, usage: Usage) -> Decimal | None:
+        """Return what a call of `model` has cost; None when that is not known.
+
+        What the vendor itself says it charged goes before all prices. A reply of another model than the one asked for
+        (an alias, a router) is charged at the price that a person has set for either of them, first the one asked for;
+        else at the list price of the one that has answered; else at that of the one asked for (case COS-03 c).
+        """
+        if usage.cost is not None:
+            return usage.cost
+        if usage.input_tokens == usage.output_tokens == 0:
+            return Decimal(0)
+        if usage.input_tokens is None or usage.output_tokens is None:
+            return Decimal(0) if self._is_free(endpoint, model) else None
+        price = self._charged(endpoint, model, usage.model)
+        return charge(price, usage) if price else None
+
+    def _is_free(self, endpoint: Endpoint, model: str) -> bool:
+        """Without a look at the list, which has nothing that is free."""
+        own = self.own.get((endpoint.kind, model))
+        return is_free(own) if own else kind_of(endpoint.kind).is_free
+
+    def _charged(self, endpoint: Endpoint, model: str, answered: str) -> Price | None:
+        if not answered or answered == model:
+            return self.of(endpoint, model)
+        own = self.own.get((endpoint.kind, model)) or self.own.get((endpoint.kind, answered))
+        return own or self.of(endpoint, answered) or self.of(endpoint, model)
+
+
+def price_of(model: str, kind: str, base_url: str = "") -> Price | None:
+    """Return the list price of `model`; None when it is not known.
+
+    A kind of provider that has an address of its own is asked for at that, whatever stands before it; any other server
+    by where it is. Raises: LookupError for an unknown kind.
+    """
+    provider = kind_of(kind)
+    if provider.is_free:
         return _FREE
-    return _OPENAI.get(_SNAPSHOT.sub("", model)) if kind == "openai" else None
+    address = provider.default_base_url or base_url
+    return list_price(model, address) if address else None
+
+
+def is_free(price: Price) -> bool:
+    return not (price.input or price.output or price.cached or price.written or price.longer)
 
 
 def charge(price: Price, usage: Usage) -> Decimal | None:
-    """Return the exact cost of `usage` at `price`. Cached tokens are part of the input (case COS-01); never negative.
+    """Return the exact cost of `usage` at `price`. Tokens read from the cache and written to it are part of the input,
+    each counted once (case COS-01); never negative.
 
     None when the tokens are not known, unless they are free anyway.
     """
-    if not (price.input or price.output):
+    if is_free(price):
         return Decimal(0)
     if usage.input_tokens is None or usage.output_tokens is None:
         return None
+    price = of_length(price, usage.input_tokens)
     cached = min(usage.cached_tokens or 0, usage.input_tokens)
-    fresh = usage.input_tokens - cached
-    return (fresh * price.input + cached * price.cached + usage.output_tokens * price.output) / _MILLION
+    written = min(usage.written_tokens or 0, usage.input_tokens - cached)
+    fresh = usage.input_tokens - cached - written
+    writing = price.input if price.written is None else price.written
+    spent = fresh * price.input + cached * price.cached + written * writing + usage.output_tokens * price.output
+    return spent / _MILLION
 
 
-def cost(model: str, kind: str, usage: Usage) -> Decimal | None:
-    """Return what a call cost in US dollars; None when the price or the tokens are unknown."""
-    price = price_of(model, kind)
-    return charge(price, usage) if price else None
+def of_length(price: Price, tokens: int) -> Price:
+    """Return the price of a call with so much input: some vendors charge more for long ones."""
+    return next((dearer for start, dearer in reversed(price.longer) if tokens > start), price)
+
+
+def plausible(usage: Usage) -> Usage:
+    """Return `usage` without the figures that no call can have: they are unknown."""
+    counts = (usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.written_tokens)
+    known = [count if count is None or count <= MOST_TOKENS else None for count in counts]
+    said = usage.cost
+    if said is not None and not (said.is_finite() and 0 <= said <= MOST_DOLLARS):
+        said = None
+    return replace(
+        usage,
+        input_tokens=known[0],
+        output_tokens=known[1],
+        cached_tokens=known[2],
+        written_tokens=known[3],
+        cost=said,
+    )
 
 
 def dollars(amount: Decimal) -> str:

@@ -15,13 +15,20 @@ from goals.models import Goal
 from memory.models import Source
 from tests.agents.live.test_markdown import PAYLOADS
 from tests.browser.conftest import WIDE, signed_in
-from tests.factories import AgentRunFactory, GoalFactory, NoteFactory, ThreadMessageFactory
+from tests.factories import (
+    AgentRunFactory,
+    GoalFactory,
+    ModelCallFactory,
+    ModelPriceFactory,
+    NoteFactory,
+    ThreadMessageFactory,
+)
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 PHONE = {"width": 390, "height": 844}
 PAGES = ["/", "/notes/", "/notes/new/", "/jobs/", "/settings/", "/settings/models/", "/settings/devices/"]
-PAGES += ["/settings/appearance/", "/goals/new/", "/assistant/", "/welcome/", "/welcome/goal/"]
+PAGES += ["/settings/appearance/", "/settings/costs/", "/goals/new/", "/assistant/", "/welcome/", "/welcome/goal/"]
 RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}
 
 
@@ -31,6 +38,9 @@ def goal(user: User) -> Goal:
     run = AgentRunFactory.create(thread=goal.thread)
     ThreadMessageFactory.create(thread=goal.thread, run=run, source=Source.USER, content="My knee hurts.")
     ThreadMessageFactory.create(thread=goal.thread, run=run, source=Source.AGENT, content="**Rest** for three days.")
+    ModelCallFactory.create(run=run, provider="openai", model="gpt-5-mini", cost="0.25", input_tokens=5000)
+    ModelCallFactory.create(run=run, provider="compatible", model="qwen3", cost=None)
+    ModelPriceFactory.create(user=user)
     NoteFactory.create(user=user, thread=goal.thread, title="Two-week plan", body="## Week 49\n- Mon: ride")
     return goal
 

@@ -59,10 +59,18 @@ def test_the_description_of_the_api_is_drawn(page: Page) -> None:
 
 def test_the_pages_of_the_staff_keep_the_policy(page: Page, thread: Thread) -> None:
     page.goto(reverse("admin:index"))
-    assert page.locator(".wm-health li").count() == 5
+    assert page.locator(".wm-health li").count() == 6
     for model in ("memory_thread", "memory_agentrun", "agents_modelcall", "tools_agentaction", "auth_user"):
         page.goto(reverse(f"admin:{model}_changelist"))
         assert page.locator("#result_list tbody tr").count() >= 1, model
+
+
+def test_the_costs_of_everybody_keep_the_policy(page: Page, thread: Thread) -> None:
+    page.goto(reverse("admin:costs"))
+    assert page.get_by_text("$0.25").count() >= 2
+    page.get_by_label("By").select_option("goal")
+    page.get_by_role("button", name="Show").click()
+    page.get_by_role("cell", name="Goal").first.wait_for()
 
 
 def test_a_call_in_the_transcript_unfolds(page: Page, thread: Thread) -> None:

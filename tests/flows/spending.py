@@ -12,7 +12,7 @@ from agents.budgets.models import Budget, Reservation, Window
 from agents.budgets.services import set_budget
 from agents.connections import connect_model
 from agents.providers.base import Usage
-from agents.providers.pricing import cost
+from agents.providers.pricing import charge, price_of
 from agents.services import send_message
 from goals.models import Goal
 from memory.models import AgentRun, RunStatus
@@ -22,6 +22,7 @@ from tests.llm_server import LLMServer
 from tests.processes import wait_until, worker
 
 RUNS, WORKERS, LIMIT, MODEL = 20, 4, Decimal("0.50"), "gpt-5"
+PRICE = price_of(MODEL, "openai")
 AT_WORK = (RunStatus.QUEUED, RunStatus.RUNNING, RunStatus.CANCELLING)
 FAST = {"WAYMARK_MAX_RUNNING_PER_USER": "0", "WAYMARK_BUDGET_PATIENCE_SECONDS": "6", "WAYMARK_LOG_LEVEL": "ERROR"}
 
@@ -40,7 +41,8 @@ class Vendor:
         with self.lock:
             output = most if self.dice.random() < 0.1 else self.dice.randint(1, min(most, 1_500))
             usage = (len(request.raw) // self.dice.choice((2, 3, 4)), output)
-            self.bill += cost(MODEL, "openai", Usage(*usage)) or 0
+            assert PRICE
+            self.bill += charge(PRICE, Usage(*usage)) or 0
             self.calls += 1
         if request.results < self.dice.randint(1, 3):
             return Reply(calls=[("search_notes", {"query": f"shoes {self.calls}"})], usage=usage, gap=0.1)

@@ -53,7 +53,7 @@ def test_a_run_says_what_it_used(api: Client, goal: Goal) -> None:
     shown = api.get(f"{RUNS}/{run.pk}").json()
     assert (shown["goal"], shown["status"], shown["trigger"]) == (str(goal.pk), "succeeded", "message")
     assert (shown["iterations"], shown["cost"], shown["error"], shown["reason"]) == (3, "0.00042", "", "")
-    assert shown["tokens"] == {"input": 10, "output": 5, "cached": 2}
+    assert shown["tokens"] == {"input": 10, "output": 5, "cached": 2, "written": 0}
     assert shown["started_at"].endswith("Z")
 
 

@@ -46,17 +46,9 @@ def client(user: User) -> Client:
     return browser
 
 
-PAGES = [
-    "/",
-    "/notes/",
-    "/notes/new/",
-    "/jobs/",
-    "/settings/",
-    "/settings/models/",
-    "/settings/devices/",
-    "/settings/budget/",
-]
-PAGES += ["/settings/appearance/", "/goals/new/", "/welcome/", "/welcome/goal/", "/assistant/"]
+PAGES = ["/", "/notes/", "/notes/new/", "/jobs/", "/settings/", "/settings/models/", "/settings/devices/"]
+PAGES += ["/settings/budget/"]
+PAGES += ["/settings/appearance/", "/settings/costs/", "/goals/new/", "/welcome/", "/welcome/goal/", "/assistant/"]
 
 
 @pytest.mark.parametrize("path", PAGES)

@@ -15,7 +15,7 @@ from django.urls import URLPattern, URLResolver, get_resolver, reverse
 from agents.api.base import Access
 from agents.budgets.models import Budget
 from agents.engine import bell
-from agents.models import DeviceToken, UserAgent
+from agents.models import DeviceToken, ModelPrice, UserAgent
 from agents.services import assistant_of
 from goals.models import Goal
 from memory.degrade import HISTORY_REFUSED
@@ -27,6 +27,7 @@ from tests.factories import (
     ApprovalFactory,
     BudgetFactory,
     GoalFactory,
+    ModelPriceFactory,
     NoteFactory,
     ThreadMessageFactory,
     UserFactory,
@@ -52,6 +53,7 @@ BODIES: dict[tuple[str, str], dict[str, Any]] = {
     ("budget", "PATCH"): {"money": "2"},
     ("approval_decide", "POST"): {"decision": "reject", "hash": digest("create_note", {"title": "Shoes"})},
     ("action_resolve", "POST"): {"resolution": "happened"},
+    ("prices", "POST"): {"kind": "openai", "model": "mine", "input": "1", "output": "2"},
 }
 TABLES: tuple[type[Model], ...] = (
     Goal,
@@ -64,6 +66,7 @@ TABLES: tuple[type[Model], ...] = (
     AgentHistory,
     UserAgent,
     Budget,
+    ModelPrice,
 )
 
 
@@ -92,7 +95,8 @@ def person() -> Person:
     session = AgentHistoryFactory(thread=goal.thread, summary=mark, text=mark)
     unknown = AgentActionFactory(run=run, summary=mark, status="unknown")
     approval = ApprovalFactory(action__run=run, action__summary=mark, reason=mark)
-    ids = {"goal_id": goal.pk, "run_id": run.pk, "note_id": note.pk, "session_id": session.pk}
+    price = ModelPriceFactory(user=user, model=mark)
+    ids = {"price_id": price.pk, "goal_id": goal.pk, "run_id": run.pk, "note_id": note.pk, "session_id": session.pk}
     ids["budget_id"] = BudgetFactory(user=user, thread=goal.thread).pk
     return Person(user, ids | {"approval_id": approval.pk, "action_id": unknown.pk})
 

@@ -10,7 +10,11 @@ from agents.engine.journal.rows import Lease, Settled
 from memory import pool
 from memory.encoding import dumps
 from memory.messages import BLOCKS, Message
+from memory.text import clip
 from tools.recorded import NOT_EXECUTED
+
+# Of a model's name, characters.
+MODEL_LENGTH = 200
 
 FENCE = "run.id = %(run)s AND run.lease_token = %(token)s AND run.status IN ('running', 'cancelling')"
 
@@ -42,14 +46,15 @@ m AS (
 SETTLE_CALL = """
 c AS (
   UPDATE agents_modelcall SET status = %(call_status)s, input_tokens = %(input)s, output_tokens = %(output)s,
-    cached_tokens = %(cached)s, cost = %(cost)s, latency_ms = %(latency)s, error = %(call_error)s,
-    finished_at = clock_timestamp()
+    cached_tokens = %(cached)s, written_tokens = %(written)s, estimated = %(estimated)s, answered_by = %(answered_by)s,
+    cost = %(cost)s, latency_ms = %(latency)s, error = %(call_error)s, finished_at = clock_timestamp()
   FROM r WHERE agents_modelcall.id = %(call)s AND agents_modelcall.status = 'started')"""
 
 TOTALS = """
 input_tokens = run.input_tokens + coalesce(%(input)s::bigint, 0),
 output_tokens = run.output_tokens + coalesce(%(output)s::bigint, 0),
 cached_tokens = run.cached_tokens + coalesce(%(cached)s::bigint, 0),
+written_tokens = run.written_tokens + coalesce(%(written)s::bigint, 0),
 cost = run.cost + coalesce(%(cost)s::numeric, 0), cost_known = run.cost_known AND %(cost)s::numeric IS NOT NULL,
 charged = run.charged + %(charge)s, charged_tokens = run.charged_tokens + %(charge_tokens)s"""
 
@@ -94,6 +99,9 @@ def settle_parameters(lease: Lease, settled: Settled) -> dict[str, object]:
         "input": settled.usage.input_tokens,
         "output": settled.usage.output_tokens,
         "cached": settled.usage.cached_tokens,
+        "written": settled.usage.written_tokens,
+        "estimated": settled.usage.estimated,
+        "answered_by": clip(settled.usage.model, MODEL_LENGTH),
         "cost": settled.cost,
         "latency": settled.latency_ms,
         "call_error": settled.error,

@@ -14,7 +14,7 @@ from agents.budgets import ledger
 from agents.budgets.models import Budget, Reservation, Window
 from agents.budgets.purse import Purse
 from agents.budgets.services import allow_more, remove_budget, set_budget
-from agents.connections import connect_model
+from agents.connections import choice_for, connect_model
 from agents.engine import archiving, jobs, payment, sweeper
 from agents.engine.health import monitor
 from agents.models import ModelCall
@@ -284,7 +284,7 @@ def test_a_summary_is_paid_for_or_made_without_a_model(goal: Goal, llm: LLMServe
 def test_what_a_dead_worker_held_for_a_summary_counts_as_spent(goal: Goal, llm: LLMServer) -> None:
     budget = set_budget(goal.user, Window.MONTH, Decimal(1), None)
     call = ModelCall.objects.create(thread=goal.thread, provider="openai", model=PRICED)
-    assert payment.reserve_beside(call, "words") == payment.BESIDE_OUTPUT
+    assert payment.reserve_beside(call, choice_for(goal.thread), "words") == payment.BESIDE_OUTPUT
     held = Budget.objects.get(pk=budget.pk).reserved
     assert held > 0
     sweeper.sweep()

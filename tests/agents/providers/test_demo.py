@@ -9,7 +9,7 @@ from agents.providers.base import Endpoint, Finish, ModelRequest, Reply
 from agents.providers.catalog import connect
 from agents.providers.demo import DemoProvider
 from agents.providers.demo_mind import INTRODUCTION
-from agents.providers.pricing import cost
+from agents.providers.pricing import Prices
 from memory.messages import Message, Thinking, ToolResult, ToolUse, assistant, tool, user
 from tests.agents.providers.conftest import Heard
 from tools.base import ToolSpec
@@ -214,7 +214,7 @@ def test_tokens_are_estimated_and_cost_nothing() -> None:
     usage = _ask(user("help")).reply.usage
     assert usage.input_tokens
     assert usage.output_tokens
-    assert cost("demo", "demo", usage) == Decimal(0)
+    assert Prices().cost(Endpoint("demo"), "demo", usage) == Decimal(0)
 
 
 def test_it_is_connected_like_any_other() -> None:
