@@ -3,6 +3,7 @@
 from django.urls import path, re_path
 
 from agents.api.approvals import Approvals, DecideApproval, ResolveAction
+from agents.api.attachments import OneAttachment, Thumbnail
 from agents.api.base import Nowhere, declared
 from agents.api.devices import Login, Logout
 from agents.api.docs import Docs, Schema
@@ -32,6 +33,8 @@ urlpatterns = declared(
         path("runs/<id:run_id>/retry", RetryRun.as_view(), name="run_retry"),
         path("runs/<id:run_id>/restart", RestartRun.as_view(), name="run_restart"),
         path("runs/<id:run_id>/actions", RunActions.as_view(), name="run_actions"),
+        path("attachments/<id:attachment_id>", OneAttachment.as_view(), name="attachment"),
+        path("attachments/<id:attachment_id>/thumbnail", Thumbnail.as_view(), name="attachment_thumbnail"),
         path("approvals", Approvals.as_view(), name="approvals"),
         path("approvals/<id:approval_id>/decide", DecideApproval.as_view(), name="approval_decide"),
         path("actions/<id:action_id>/resolve", ResolveAction.as_view(), name="action_resolve"),

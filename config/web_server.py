@@ -44,7 +44,7 @@ class LimitedRequest(http_protocol.WebRequest):
         self.channel.setTimeout(self.channel.timeOut)  # begins now, not with the end of the request before
 
     def gotLength(self, length: int | None) -> None:
-        if (length or 0) > settings.WAYMARK_LARGEST_BODY:
+        if (length or 0) > self._most:
             self._refuse()
         else:
             super().gotLength(length)
@@ -53,7 +53,7 @@ class LimitedRequest(http_protocol.WebRequest):
         if self.refused:
             return
         self.received += len(data)
-        if self.received > settings.WAYMARK_LARGEST_BODY:
+        if self.received > self._most:
             self._refuse()
         else:
             super().handleContentChunk(data)
@@ -63,6 +63,13 @@ class LimitedRequest(http_protocol.WebRequest):
         self.requestHeaders.removeHeader(b"Daphne-Root-Path")
         if not self.refused:
             super().process()
+
+    @property
+    def _most(self) -> int:
+        """Bytes. What is larger than a form comes with files, and is kept on disk until the application reads it."""
+        kind = (self.requestHeaders.getRawHeaders(b"content-type") or [b""])[0].lower()
+        files = kind.startswith(b"multipart/form-data")
+        return int(settings.WAYMARK_LARGEST_UPLOAD if files else settings.WAYMARK_LARGEST_BODY)
 
     def _refuse(self) -> None:
         self.refused = True

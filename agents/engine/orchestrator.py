@@ -31,9 +31,11 @@ from agents.live.stream import disown, publish
 from agents.providers import pool as provider_pool
 from agents.providers.base import Provider, TextDelta
 from memory import quarantine, transcript
+from memory.attachments import loader
 from memory.degrade import Remedy
 from memory.messages import Message, ToolUse
 from memory.models import RunStatus
+from memory.pictures import Pictures
 from memory.pool import DATABASE_AWAY
 from memory.transcript import Transcript
 from tools.cancel import Cancelled, CancelToken
@@ -213,6 +215,8 @@ class Orchestrator:
             waited=self.held.progress.retries,
             memo=history.memo,
             grammar=history.grammar,
+            pictures=Pictures(summons.choice.can_see),
+            load=loader(summons.thread.user_id),
         )
 
     def _try_again(self, failed: Settled, pause: float) -> None:

@@ -16,6 +16,7 @@ from agents.engine.written_calls import with_fewer_calls, with_written_calls
 from agents.models import CallStatus
 from agents.providers import pool
 from agents.providers.base import (
+    Load,
     ModelRequest,
     Provider,
     ProviderError,
@@ -28,6 +29,7 @@ from agents.providers.pricing import cost
 from memory.degrade import Remedy, View
 from memory.grammar import Grammar
 from memory.messages import Message, user
+from memory.pictures import Pictures
 from tools.base import ToolSpec
 from tools.cancel import CancelToken
 
@@ -53,6 +55,7 @@ class Thinker:
     on_remedy: told of what had to be left out of the history before the server took it.
     waited: how often the run has let go of its lease to wait before this call (tier 2 of the retries).
     memo: what adapters have made of the history in earlier runs.
+    load: gives the bytes of the user's pictures.
     settled: what the call that is open came to; `NOTHING_CALLED` when its row is started but nothing was sent yet.
     """
 
@@ -69,6 +72,8 @@ class Thinker:
     settled: Settled = NOTHING_CALLED
     view: View = field(default_factory=View)
     grammar: Grammar = field(default_factory=Grammar)
+    pictures: Pictures = field(default_factory=Pictures)
+    load: Load | None = None
 
     def agent_call(self, messages: Sequence[Message]) -> Generator[TextDelta | ThinkingDelta, None, Reply]:
         """Yield the reply's pieces, return the whole. `settled` then says what the call came to.
@@ -85,7 +90,7 @@ class Thinker:
             except ProviderError as error:
                 self.settled = self._settle(CallStatus.FAILED, error.usage, started, error.message)
                 if error.refuses_content and self.view.degrade(messages):
-                    pause, self.grammar = 0.0, Grammar()
+                    pause, self.grammar, self.pictures = 0.0, Grammar(), Pictures(self.choice.can_see)
                 else:
                     pause, held = self._pause(error, held), held + 1
                 log.warning("model call failed, will be repeated", error=error.message, trouble=error.trouble)
@@ -100,7 +105,8 @@ class Thinker:
     def begin_anew(self) -> None:
         """The call that failed is repeated with another history, not with a longer one."""
         self.on_failure(self.settled, 0.0)
-        self.settled, self.view, self.grammar = NOTHING_CALLED, View(), Grammar()
+        self.settled, self.view = NOTHING_CALLED, View()
+        self.grammar, self.pictures = Grammar(), Pictures(self.choice.can_see)
 
     def _pause(self, error: ProviderError, held: int) -> float:
         """Seconds until the call may be repeated under this lease.
@@ -119,9 +125,9 @@ class Thinker:
             self.on_remedy(remedy)
 
     def _once(self, messages: Sequence[Message], started: float) -> Generator[TextDelta | ThinkingDelta, None, Reply]:
-        sent = self.view.of(messages)
+        sent = self.pictures.of(self.view.of(messages))
         self.grammar.check(sent)
-        request = ModelRequest(self.choice.model, self.system, sent, self.tools, memo=self.memo)
+        request = ModelRequest(self.choice.model, self.system, sent, self.tools, memo=self.memo, load=self.load)
         self.settled = self._settle(CallStatus.CANCELLED, Usage(), started)
         for chunk in self.provider.stream(request, self.cancel):
             if isinstance(chunk, Reply):

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field, replace
 from pydantic import JsonValue
 
 from agents.providers.base import ModelRequest
+from agents.providers.chat_images import key_of, with_images
 from memory.encoding import dumps
-from memory.messages import Message, ToolResult, ToolUse
+from memory.messages import File, Image, Message, Text, ToolResult, ToolUse
 from tools.base import ToolSpec
 
 NO_OUTPUT = "(no output)"
@@ -35,16 +36,18 @@ def legal_name(name: str) -> str:
 class Piece:
     """Messages that follow each other, as they are sent.
 
-    ids: of the tool calls in them.
+    ids: of the tool calls in them. images: the pictures, by the key that stands in their place in `sent`.
     """
 
     messages: list[Message]
     sent: bytes
     ids: set[str]
+    images: dict[bytes, Image]
 
     def __add__(self, following: "Piece") -> "Piece":
         sent = b",".join(filter(None, (self.sent, following.sent)))
-        return Piece(self.messages + following.messages, sent, self.ids | following.ids)
+        images = self.images | following.images
+        return Piece(self.messages + following.messages, sent, self.ids | following.ids, images)
 
 
 @dataclass(slots=True)
@@ -108,7 +111,9 @@ class ChatBody:
         self._history = kept
         sent = filter(None, (*self._system, *(piece.sent for piece in kept.pieces)))
         parts = [part for each in sent for part in (b",", each)]
-        return [self._opening, *parts[1:], b"]}"]
+        images = {key: image for piece in kept.pieces for key, image in piece.images.items()}
+        filled = with_images(parts[1:], images, request.load) if images else parts[1:]
+        return [self._opening, *filled, b"]}"]
 
     def _open(self, request: ModelRequest, with_usage: bool) -> bytes:
         head: dict[str, JsonValue] = {"model": request.model, "stream": True}
@@ -136,18 +141,21 @@ def _tool(spec: ToolSpec) -> JsonValue:
 
 def _piece(messages: Sequence[Message]) -> Piece:
     ids: set[str] = set()
-    sent = [item for message in messages for item in _translate(message, ids)]
-    return Piece(list(messages), dumps(sent)[1:-1] if sent else b"", ids)
+    images: dict[bytes, Image] = {}
+    sent = [item for message in messages for item in _translate(message, ids, images)]
+    return Piece(list(messages), dumps(sent)[1:-1] if sent else b"", ids, images)
 
 
-def _translate(message: Message, ids: set[str]) -> list[dict[str, JsonValue]]:
-    """Return what may be sent of a message, which may be nothing (HIS-04), and add its calls to `ids`."""
+def _translate(message: Message, ids: set[str], images: dict[bytes, Image]) -> list[dict[str, JsonValue]]:
+    """Return what may be sent of a message, which may be nothing (HIS-04), and add its calls and pictures."""
+    if any(block.type == "image" for block in message.blocks):
+        return [{"role": message.role, "content": _parts(message, images)}]
     sent: list[dict[str, JsonValue]] = []
     texts: list[str] = []
     calls: list[JsonValue] = []
     for block in message.blocks:
-        if block.type == "text":
-            texts.append(block.text)
+        if block.type == "text" or block.type == "file":
+            texts.append(block.text if block.type == "text" else block.told)
         elif block.type == "tool_use":
             ids.add(block.id)
             calls.append(_call(block))
@@ -159,6 +167,19 @@ def _translate(message: Message, ids: set[str]) -> list[dict[str, JsonValue]]:
     elif text:
         sent.append({"role": message.role, "content": text})
     return sent
+
+
+def _parts(message: Message, images: dict[bytes, Image]) -> list[JsonValue]:
+    """Return a message with pictures, with a key in the place of each."""
+    parts: list[JsonValue] = []
+    for block in message.blocks:
+        if isinstance(block, Image):
+            key = key_of(block)
+            images[key] = block
+            parts += [{"type": "text", "text": block.told}, key.decode()]
+        elif isinstance(block, Text | File) and (text := block.told if isinstance(block, File) else block.text).strip():
+            parts.append({"type": "text", "text": text})
+    return parts
 
 
 def _result(block: ToolResult) -> dict[str, JsonValue]:
