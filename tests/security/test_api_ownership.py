@@ -18,12 +18,13 @@ from agents.models import DeviceToken, UserAgent
 from agents.services import assistant_of
 from goals.models import Goal
 from memory.degrade import HISTORY_REFUSED
-from memory.models import AgentHistory, AgentRun, Note, RunStatus, Thread, ThreadMessage
+from memory.models import AgentHistory, Attachment, AgentRun, Note, RunStatus, Thread, ThreadMessage
 from tests.factories import (
     AgentActionFactory,
     AgentHistoryFactory,
     AgentRunFactory,
     ApprovalFactory,
+    AttachmentFactory,
     GoalFactory,
     NoteFactory,
     ThreadMessageFactory,
@@ -58,6 +59,7 @@ TABLES: tuple[type[Model], ...] = (
     AgentAction,
     Approval,
     AgentHistory,
+    Attachment,
     UserAgent,
 )
 
@@ -87,7 +89,9 @@ def person() -> Person:
     session = AgentHistoryFactory(thread=goal.thread, summary=mark, text=mark)
     unknown = AgentActionFactory(run=run, summary=mark, status="unknown")
     approval = ApprovalFactory(action__run=run, action__summary=mark, reason=mark)
+    attachment = AttachmentFactory(message=ThreadMessage.objects.filter(thread=goal.thread).first(), name=mark)
     ids = {"goal_id": goal.pk, "run_id": run.pk, "note_id": note.pk, "session_id": session.pk}
+    ids["attachment_id"] = attachment.pk
     return Person(user, ids | {"approval_id": approval.pk, "action_id": unknown.pk})
 
 
@@ -153,7 +157,7 @@ def belongings(person: Person) -> dict[str, list[dict[str, Any]]]:
 
 
 def content_of(answer: Any) -> str:
-    return "" if answer.streaming else answer.content.decode()
+    return "" if answer.streaming else answer.content.decode(errors="replace")
 
 
 def test_every_route_declares_who_may_use_it() -> None:

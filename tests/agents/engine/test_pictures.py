@@ -4,9 +4,11 @@ import base64
 import json
 import re
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from django.db import connections as connections_of_django
 from pytest_django import Settings
 
 from agents import connections
@@ -196,9 +198,9 @@ def test_his_05_b_fifty_one_pictures(goal: Goal, say: Say, llm: LLMServer) -> No
         assert say(f"Batch {number}", *files).status == RunStatus.SUCCEEDED
         sent.append(shown_names(llm.requests[-1]))
     assert len(llm.requests) == 13, "nothing was refused"
-    assert (len(sent[11]), len(sent[12])) == (48, 25)
+    assert (len(sent[11]), len(sent[12])) == (48, 26)
     assert sent[12][-1] == "12-3.png", "the newest are sent"
-    assert words(llm.requests[-1]).count("only the newest pictures are sent") == 27
+    assert words(llm.requests[-1]).count("only the newest pictures are sent") == 26
     say("And on", upload("on.png", picture()))
     assert llm.requests[-1].raw.startswith(llm.requests[-2].raw[:-2]), "what is left out stays the same for a while"
 
@@ -230,8 +232,12 @@ def test_a_session_is_summed_up_with_the_names_of_what_was_attached(goal: Goal, 
 
 def test_messages_that_wait_keep_their_files(goal: Goal, say: Say, llm: LLMServer) -> None:
     """Taken up by a run that is at work already, by its other statement."""
+
     def interrupted(_: Request) -> Reply:
-        send_message(goal.thread, "And this?", files=[upload("late.png", picture())])
+        with ThreadPoolExecutor(1) as elsewhere:
+            late = [upload("late.png", picture())]
+            elsewhere.submit(send_message, goal.thread, "And this?", files=late).result()
+            elsewhere.submit(connections_of_django.close_all).result()
         return Reply(calls=[("search_notes", {"query": "shoes"})])
 
     llm.script([interrupted, SEEN])
