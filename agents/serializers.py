@@ -85,8 +85,9 @@ class MessageShape(serializers.Serializer[ThreadMessage]):
     message_type = serializers.ChoiceField(MessageType.choices)
     content = serializers.CharField()
     metadata = serializers.DictField(
-        help_text="attachments (id, name, media_type, size, and width and height of a picture), action, task, decision, interim, thinking, retryable, reason; attempt, of and next_at of an error "
-        "after which the run tries again by itself (a later message with the same id replaces it)"
+        help_text="attachments (id, name, media_type, size; width and height of a picture); action, task, decision, "
+        "interim, thinking, retryable, reason; attempt, of and next_at of an error after which the run tries again by "
+        "itself (a later message with the same id replaces it)"
     )
     run = serializers.UUIDField(allow_null=True)
     created_at = serializers.DateTimeField()

@@ -8,7 +8,8 @@ from memory.models import Attachment
 
 # They never change; but each time it is asked whether they may still be seen.
 _CACHED = "private, no-cache"
-_LOCKED = "default-src 'none'; sandbox"
+# The browser's own page around a picture has styles in it.
+_LOCKED = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 
 
 def served(request: HttpRequest, attachment: Attachment, content: bytes | memoryview | None) -> HttpResponseBase:

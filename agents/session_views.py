@@ -30,8 +30,8 @@ SHOWN = 100
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One entry as people read it: its words, what was attached, then its thoughts and calls with what came back, folded
-    away."""
+    """One entry as people read it: its words and what was attached, then its thoughts and calls with what came back,
+    folded away."""
 
     role: str
     at: datetime

@@ -15,6 +15,8 @@ THIS_MACHINE = ("127.0.0.1", "::1")
 MOST_ADDRESSES = 1000
 # All that a page says over its websocket is where it stands. Bytes.
 LONGEST_MESSAGE = 4_096
+# A phone that sends a photo over a bad network has this much more time for it. Bytes a second.
+SLOWEST_UPLOAD = 50_000
 REFUSAL = b"HTTP/1.1 413 Content Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 
 
@@ -46,8 +48,10 @@ class LimitedRequest(http_protocol.WebRequest):
     def gotLength(self, length: int | None) -> None:
         if (length or 0) > self._most:
             self._refuse()
-        else:
-            super().gotLength(length)
+            return
+        if self._brings_files:
+            self.channel.setTimeout(self.channel.timeOut + (length or 0) / SLOWEST_UPLOAD)
+        super().gotLength(length)
 
     def handleContentChunk(self, data: bytes) -> None:
         if self.refused:
@@ -65,11 +69,14 @@ class LimitedRequest(http_protocol.WebRequest):
             super().process()
 
     @property
+    def _brings_files(self) -> bool:
+        kind = (self.requestHeaders.getRawHeaders(b"content-type") or [b""])[0]
+        return bool(kind.lower().startswith(b"multipart/form-data"))
+
+    @property
     def _most(self) -> int:
         """Bytes. What is larger than a form comes with files, and is kept on disk until the application reads it."""
-        kind = (self.requestHeaders.getRawHeaders(b"content-type") or [b""])[0].lower()
-        files = kind.startswith(b"multipart/form-data")
-        return int(settings.WAYMARK_LARGEST_UPLOAD if files else settings.WAYMARK_LARGEST_BODY)
+        return int(settings.WAYMARK_LARGEST_UPLOAD if self._brings_files else settings.WAYMARK_LARGEST_BODY)
 
     def _refuse(self) -> None:
         self.refused = True

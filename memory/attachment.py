@@ -22,9 +22,7 @@ class Attachment(models.Model):
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     thread = models.ForeignKey("memory.Thread", models.CASCADE, related_name="attachments")
-    message = models.ForeignKey(
-        "memory.ThreadMessage", models.CASCADE, related_name="attachments", db_index=False
-    )
+    message = models.ForeignKey("memory.ThreadMessage", models.CASCADE, related_name="attachments", db_index=False)
     place = models.PositiveSmallIntegerField()
     name = models.CharField(max_length=120)
     media_type = models.CharField(max_length=100)

@@ -62,8 +62,8 @@ def _as_text(message: Message) -> Message:
     if message.role == "tool":
         return user(RESULT_LEFT_OUT)
     names = ", ".join(call.name for call in message.calls)
-    told = (without_media(block.told) if isinstance(block, File) else block for block in without_pictures(message).blocks)
-    texts = [block if isinstance(block, str) else without_media(block.text) for block in told if isinstance(block, str | Text)]
+    told = [block for block in without_pictures(message).blocks if isinstance(block, Text | File)]
+    texts = [without_media(block.text if isinstance(block, Text) else block.told) for block in told]
     note = [f"[Calls of tools were left out here: {names}.]"] if names else []
     plain = Message(role=message.role, blocks=tuple(Text(text=text) for text in [*texts, *note]))
     return message if plain.blocks == message.blocks or not plain.blocks else plain

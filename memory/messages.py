@@ -90,7 +90,7 @@ class File(Value):
     @property
     def told(self) -> str:
         """The file in words. Its text cannot close the tag, and so speak as the user."""
-        about = f"name={quoteattr(self.name)} type={quoteattr(self.media_type)} bytes=\"{self.size}\""
+        about = f'name={quoteattr(self.name)} type={quoteattr(self.media_type)} bytes="{self.size}"'
         if self.text is None:
             return f"<file {about}>This kind of file cannot be shown to you.</file>"
         return f"<file {about}>\n{_CLOSING.sub('&lt;/file', self.text)}\n</file>"

@@ -10,7 +10,6 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from PIL import Image
 
 
-
 def upload(name: str, data: bytes, content_type: str = "image/png") -> SimpleUploadedFile:
     return SimpleUploadedFile(name, data, content_type)
 

@@ -79,9 +79,7 @@ class Messages(ThreadView):
     def post(self, request: Request, **kwargs: Any) -> Response:
         """202: accepted. 200: this `client_message_id` had been accepted before; the same message and run."""
         given = self.body(MessageWithFiles if request.FILES else MessageBody)
-        accepted = send_message(
-            self.thread(), given["content"], given.get("client_message_id"), given.get("files", ())
-        )
+        accepted = send_message(self.thread(), given["content"], given.get("client_message_id"), given.get("files", ()))
         run = _run_of(accepted)
         answer = {"message": message_json(accepted.message), "run": run_json(run, self.goal()) if run else None}
         return Response(answer, status=202 if accepted.created else 200)

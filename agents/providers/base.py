@@ -13,7 +13,6 @@ from memory.messages import Image, Message
 from tools.base import ToolSpec
 from tools.cancel import CancelToken
 
-
 type Load = Callable[[Image], bytes | None]
 
 GONE: Final = "it does not exist any more"

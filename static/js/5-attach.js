@@ -10,7 +10,7 @@
   const filesOf = (form) => chosen.get(form) ?? [];
 
   function size(bytes) {
-    const [unit, by] = bytes < 1e6 ? ["kilobyte", 1e3] : ["megabyte", 1e6];
+    const [unit, by] = bytes < 1e3 ? ["byte", 1] : bytes < 1e6 ? ["kilobyte", 1e3] : ["megabyte", 1e6];
     const style = { style: "unit", unit, maximumFractionDigits: 1 };
     return new Intl.NumberFormat(document.documentElement.lang || "en", style).format(bytes / by);
   }

@@ -1,11 +1,13 @@
 """What people attach: taken in and given out again, through the pages and the API, whatever it is."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import connections
 from django.test import Client
 from pytest_django import Settings
 
@@ -19,6 +21,7 @@ from tests.pictures import bomb, opened, photo, picture, text_bomb, upload
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
+LOCKED = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 HTMX = {"HX-Request": "true"}
 
 
@@ -63,16 +66,14 @@ def attached(answer: Any) -> list[dict[str, Any]]:
 
 def test_a_picture_is_taken_in_and_given_out_again(api: Client, goal: Goal) -> None:
     (told,) = attached(post(api, goal, upload("shoe.png", picture(400, 300))))
-    assert told == {
-        **{"id": told["id"], "name": "shoe.png", "media_type": "image/png", "size": told["size"]},
-        **{"width": 400, "height": 300},
-    }
+    about = {"name": "shoe.png", "media_type": "image/png", "width": 400, "height": 300}
+    assert told == {"id": told["id"], "size": told["size"], **about}
     answer = api.get(f"/api/v1/attachments/{told['id']}")
     assert (answer.status_code, answer["Content-Type"], len(answer.content)) == (200, "image/png", told["size"])
     assert opened(answer.content).size == (400, 300)
     assert answer["Content-Disposition"] == 'inline; filename="shoe.png"'
     assert answer["X-Content-Type-Options"] == "nosniff"
-    assert answer["Content-Security-Policy"] == "default-src 'none'; sandbox"
+    assert answer["Content-Security-Policy"] == LOCKED
     again = api.get(f"/api/v1/attachments/{told['id']}", headers={"If-None-Match": answer["ETag"]})
     assert (again.status_code, again.content) == (304, b"")
     listed = api.get(f"/api/v1/goals/{goal.pk}/messages").json()["results"]
@@ -134,16 +135,14 @@ def test_what_is_no_picture_is_a_file_that_no_browser_runs(
         assert answer.content == data
         assert answer["Content-Disposition"].startswith("attachment")
         assert answer["Content-Type"].split(";")[0] == kind
-        assert (answer["X-Content-Type-Options"], answer["Content-Security-Policy"]) == (
-            "nosniff",
-            "default-src 'none'; sandbox",
-        )
+        assert (answer["X-Content-Type-Options"], answer["Content-Security-Policy"]) == ("nosniff", LOCKED)
     assert api.get(f"/api/v1/attachments/{told['id']}/thumbnail").status_code == 404
     assert owner.get(f"/attachments/{told['id']}/thumbnail").status_code == 404
 
 
 def test_a_picture_that_is_a_page_as_well_is_only_a_picture(api: Client, goal: Goal) -> None:
-    for name, data in (("a.html", picture() + PAGE), ("b.png", picture(kind="GIF", comment=PAGE)), ("c.exe", picture())):
+    moving = picture(kind="GIF", comment=PAGE)
+    for name, data in (("a.html", picture() + PAGE), ("b.png", moving), ("c.exe", picture())):
         (told,) = attached(post(api, goal, upload(name, data, "text/html")))
         content = api.get(f"/api/v1/attachments/{told['id']}").content
         assert told["media_type"] == "image/png"
@@ -221,9 +220,22 @@ def test_the_same_client_id_gives_the_same_message_and_no_second_copy(
     assert Attachment.objects.count() == ThreadMessage.objects.count() == len(rung) == 1
 
 
-def test_what_is_attached_goes_with_a_message_that_is_not_accepted(
-    api: Client, goal: Goal, settings: Settings
-) -> None:
+def test_the_same_message_twice_at_once_is_one(api: Client, goal: Goal, rung: list[UUID]) -> None:
+    sent = str(uuid4())
+
+    def once(number: int) -> int:
+        try:
+            answer = post(api, goal, upload("shoe.png", picture(200, 200)), client_message_id=sent)
+            return int(answer.status_code)
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(4) as people:
+        assert sorted(people.map(once, range(4))) == [200, 200, 200, 202]
+    assert Attachment.objects.count() == ThreadMessage.objects.count() == len(rung) == 1
+
+
+def test_what_is_attached_goes_with_a_message_that_is_not_accepted(api: Client, goal: Goal, settings: Settings) -> None:
     settings.WAYMARK_MAX_WAITING_MESSAGES = 1
     assert post(api, goal, upload("a.txt", b"a")).status_code == 202
     assert post(api, goal, upload("b.txt", b"b")).status_code == 429

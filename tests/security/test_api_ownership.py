@@ -18,7 +18,7 @@ from agents.models import DeviceToken, UserAgent
 from agents.services import assistant_of
 from goals.models import Goal
 from memory.degrade import HISTORY_REFUSED
-from memory.models import AgentHistory, Attachment, AgentRun, Note, RunStatus, Thread, ThreadMessage
+from memory.models import AgentHistory, AgentRun, Attachment, Note, RunStatus, Thread, ThreadMessage
 from tests.factories import (
     AgentActionFactory,
     AgentHistoryFactory,
