@@ -74,17 +74,18 @@ def _picture(image: Image.Image, longest: int, most: int) -> Picture:
         raise TooManyPixels(pixels)
     lossless = image.format in ("PNG", "GIF")
     image.draft("RGB", (longest, longest))
-    bare = _bare(ImageOps.exif_transpose(image))
-    bare.thumbnail((longest, longest))
+    ImageOps.exif_transpose(image, in_place=True)
+    bare = _bare(image, longest)
     content, media_type = _best(bare, lossless=lossless)
     size = bare.size
     bare.thumbnail((THUMBNAIL_SIDE, THUMBNAIL_SIDE))
     return Picture(content, media_type, *size, _encoded(bare, media_type))
 
 
-def _bare(image: Image.Image) -> Image.Image:
-    """The pixels, and nothing of what came with them."""
+def _bare(image: Image.Image, longest: int) -> Image.Image:
+    """The pixels, not too many, and nothing of what came with them."""
     pixels = image.convert("RGBA" if image.has_transparency_data else "RGB")
+    pixels.thumbnail((longest, longest))
     bare = Image.new(pixels.mode, pixels.size)
     bare.paste(pixels)
     return bare

@@ -416,7 +416,7 @@ var htmx=(()=>{const e={parse(t){if(!t)return{};if(t.startsWith("{"))return JSON
 })();
 
 ;
-/* Files in the composer: chosen, pasted, or dropped anywhere on the conversation. <input type="file" name="files"> is in
+/* Files in the composer: chosen, pasted, or dropped anywhere on the page. <input type="file" name="files"> is in
    the form; <ul data-attached> shows what will be sent, with its limits and words in data attributes, and
    <template data-attached-item> is one of its lines. What was chosen stays until the server has taken it. */
 (() => {
@@ -492,16 +492,17 @@ var htmx=(()=>{const e={parse(t){if(!t)return{};if(t.startsWith("{"))return JSON
     if (form && event.target === inputOf(form)) add(form, event.target.files);
   });
 
-  /* What is copied from a table is text with a picture of it: the text is meant. */
+  /* What is copied from a table or a letter is text with a picture of it, and the text is meant; a copied file has only
+     its name as text, a copied picture only HTML. */
   document.addEventListener("paste", (event) => {
     const form = composerOf(event.target), { files, types } = event.clipboardData;
-    if (!inputOf(form) || !files.length || types.includes("text/plain")) return;
+    if (!inputOf(form) || !files.length || ["text/plain", "text/html"].every((type) => types.includes(type))) return;
     event.preventDefault();
     add(form, files);
   });
 
   const target = (event) => {
-    const form = event.target.closest?.(".thread")?.querySelector("form[data-composer]");
+    const form = document.querySelector(".thread form[data-composer]");
     return inputOf(form) && event.dataTransfer.types.includes("Files") ? form : null;
   };
   const mark = (form) => document.querySelectorAll("form[data-composer]")
@@ -519,6 +520,13 @@ var htmx=(()=>{const e={parse(t){if(!t)return{};if(t.startsWith("{"))return JSON
     if (!form) return;
     event.preventDefault();
     add(form, event.dataTransfer.files);
+  });
+
+  /* A browser that comes back to a page may have kept what was chosen on it. */
+  addEventListener("pageshow", () => {
+    for (const form of document.querySelectorAll("form[data-composer]")) {
+      if (inputOf(form)?.files.length && !filesOf(form).length) add(form, inputOf(form).files);
+    }
   });
 
   /* fetch() cannot say how far an upload has come. */

@@ -15,8 +15,9 @@ from agents.engine import bell
 from agents.services import send_message
 from goals.models import Goal
 from goals.services import delete_goal
+from memory import llm_transcript
 from memory.models import Attachment, ThreadMessage
-from tests.factories import GoalFactory, UserFactory, bearer
+from tests.factories import AgentHistoryFactory, GoalFactory, HistoryEntryFactory, UserFactory, bearer
 from tests.pictures import bomb, opened, photo, picture, text_bomb, upload
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -282,6 +283,27 @@ def test_a_plain_form_sends_files_and_the_page_shows_them(owner: Client, goal: G
     assert f'<img src="/attachments/{shoe.pk}/thumbnail" alt="&lt;b&gt;shoe.png" width="400" height="300"' in page
     assert f'<a class="file" href="/attachments/{log.pk}/">' in page
     assert 'enctype="multipart/form-data"' in page
+
+
+def test_an_earlier_session_still_shows_them(owner: Client, api: Client, goal: Goal) -> None:
+    attached(post(api, goal, upload("shoe.png", picture(400, 300)), upload("log.csv", b"km,min")))
+    shoe, log = Attachment.objects.order_by("place")
+    blocks = [shoe.block, log.block, {"type": "text", "text": "Which?"}]
+    entry = {"seq": 1, "role": "user", "blocks": blocks}
+    session = AgentHistoryFactory.create(thread=goal.thread, last_seq=1, entries=[entry])
+    page = owner.get(f"/sessions/{session.pk}/").content.decode()
+    assert f'<img src="/attachments/{shoe.pk}/thumbnail" alt="shoe.png"' in page
+    assert f'href="/attachments/{log.pk}/"' in page
+    assert "km,min" not in page
+
+
+def test_staff_read_what_the_model_reads_of_them(api: Client, goal: Goal) -> None:
+    attached(post(api, goal, upload("shoe.png", picture(400, 300)), upload("log.csv", b"km,min")))
+    blocks = [each.block for each in Attachment.objects.order_by("place")]
+    HistoryEntryFactory.create(thread=goal.thread, blocks=blocks)
+    page = str(llm_transcript.render(goal.thread))
+    assert "image shoe.png" in page
+    assert "km,min" in page
 
 
 def test_words_are_not_lost_when_a_file_is_refused(owner: Client, goal: Goal) -> None:

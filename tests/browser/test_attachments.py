@@ -116,11 +116,14 @@ def test_what_is_pasted_from_a_table_is_its_text(page: Page) -> None:
     page.evaluate("""() => {
       const data = new DataTransfer();
       data.setData("text/plain", "12\\t60");
+      data.setData("text/html", "<table><tr><td>12<td>60</table>");
       data.items.add(new File(["x"], "table.png", { type: "image/png" }));
       const paste = new ClipboardEvent("paste", { bubbles: true, cancelable: true, clipboardData: data });
       document.getElementById("composer-text").dispatchEvent(paste);
     }""")
     expect(page.locator("[data-attached] .file")).to_have_count(0)
+    give(page, "drop", "#sidebar-body", SHOE)
+    expect(page.locator("[data-attached] .file")).to_have_count(1)
 
 
 def test_files_that_are_too_large_are_refused_before_they_are_sent(page: Page, goal: Goal) -> None:
