@@ -20,13 +20,14 @@ from django.utils import timezone
 from agents.models import AgentTask, DeviceToken, HealthReport, ModelCall, ModelConnection, UserAgent
 from goals.models import Goal
 from memory.admin_base import ReadOnlyAdmin
-from memory.models import AgentHistory, AgentRun, Note, RunStatus, Thread
+from memory.models import AgentHistory, AgentRun, Attachment, Note, RunStatus, Thread
 from tests.factories import (
     PASSWORD,
     AgentActionFactory,
     AgentHistoryFactory,
     AgentRunFactory,
     AgentTaskFactory,
+    AttachmentFactory,
     DeviceTokenFactory,
     GoalFactory,
     HealthReportFactory,
@@ -48,6 +49,7 @@ MAKERS: dict[type[Model], Callable[[], Any]] = {
     AgentHistory: AgentHistoryFactory,
     AgentRun: AgentRunFactory,
     AgentTask: AgentTaskFactory,
+    Attachment: AttachmentFactory,
     DeviceToken: DeviceTokenFactory,
     Goal: GoalFactory,
     HealthReport: HealthReportFactory,

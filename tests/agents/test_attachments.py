@@ -2,6 +2,7 @@
 
 import json
 from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -241,6 +242,21 @@ def test_what_is_attached_goes_with_a_message_that_is_not_accepted(api: Client, 
     assert post(api, goal, upload("a.txt", b"a")).status_code == 202
     assert post(api, goal, upload("b.txt", b"b")).status_code == 429
     assert list(Attachment.objects.values_list("name", flat=True)) == ["a.txt"]
+
+
+def test_files_and_message_come_together_or_not_at_all(
+    api: Client, goal: Goal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def dies(place: str) -> None:
+        assert Attachment.objects.exists(), "the files are written by then"
+        if place == "D0.after":
+            raise SystemExit
+
+    monkeypatch.setattr(import_module("agents.engine.journal.accept"), "crashpoint", dies)
+    with pytest.raises(SystemExit):
+        post(api, goal, upload("shoe.png", picture()))
+    assert not Attachment.objects.exists()
+    assert not ThreadMessage.objects.exists()
 
 
 def test_files_may_come_without_words_and_words_as_a_form_without_files(api: Client, goal: Goal) -> None:
