@@ -16,8 +16,11 @@ from memory.models import Thread
 
 @dataclass(frozen=True, slots=True)
 class Choice:
+    """can_see: whether the model can see pictures; None when nobody knows."""
+
     endpoint: Endpoint
     model: str
+    can_see: bool | None = None
 
 
 def choose(agentable: Agentable, default: ModelConnection | None, *, staff: bool) -> Choice:
@@ -48,7 +51,7 @@ def server_choice() -> Choice:
         )
     if settings.OPENAI_API_KEY:
         return Choice(endpoint_of("openai", "", settings.OPENAI_API_KEY, staff=True), settings.WAYMARK_MODEL)
-    return Choice(Endpoint("demo"), "demo")
+    return Choice(Endpoint("demo"), "demo", can_see=False)
 
 
 def endpoint_of(kind_name: str, base_url: str, api_key: str, *, staff: bool) -> Endpoint:

@@ -24,6 +24,9 @@ def conversation(request: HttpRequest, thread: Thread, *, error: str = "", conte
         "error": error,
         "content": content,
         "limit": settings.WAYMARK_MESSAGE_LENGTH,
+        "most_files": settings.WAYMARK_ATTACHMENTS_PER_MESSAGE,
+        "most_bytes": settings.WAYMARK_ATTACHMENT_BYTES,
+        "most_bytes_together": settings.WAYMARK_ATTACHMENTS_BYTES,
     }
 
 

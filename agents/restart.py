@@ -9,6 +9,7 @@ from agents.engine import bell
 from agents.refusals import Refused
 from agents.services import is_last_word
 from memory.degrade import HISTORY_REFUSED
+from memory.metadata import MessageMetadata
 from memory.models import AgentRun, MessageType, Source, ThreadMessage
 
 
@@ -36,6 +37,13 @@ def words(run: AgentRun) -> str:
     answers = said.filter(source=Source.AGENT, message_type=MessageType.TEXT).exclude(metadata__has_key="interim")
     answered = answers.aggregate(last=Max("position"))["last"] or 0
     asked = said.filter(source=Source.USER, position__gt=answered).order_by("position")
-    if not (text := "\n\n".join(asked.values_list("content", flat=True))):
+    if not (text := "\n\n".join(map(_said, asked))):
         raise Refused("nothing_asked", "You have said nothing since the last answer.")
     return text
+
+
+def _said(message: ThreadMessage) -> str:
+    """What was attached is only named: it may be what the server refused."""
+    attached = MessageMetadata.model_validate(message.metadata).attachments
+    names = f"[Attached before: {', '.join(each.name for each in attached)}]" if attached else ""
+    return "\n".join(filter(None, (message.content, names)))

@@ -61,9 +61,18 @@ class LoginAnswer(serializers.Serializer[Any]):
 
 
 class MessageBody(Strict):
-    content = TextField()
+    content = TextField(help_text="May be blank when files are attached")
     client_message_id = serializers.UUIDField(
         required=False, allow_null=True, help_text="Sending the same id again gives the same message and run"
+    )
+
+
+class MessageWithFiles(MessageBody):
+    """As multipart/form-data."""
+
+    content = TextField(required=False, default="")
+    files = serializers.ListField(
+        child=serializers.FileField(allow_empty_file=True, max_length=None), required=False, default=list
     )
 
 
@@ -82,8 +91,9 @@ class MessageShape(serializers.Serializer[ThreadMessage]):
     message_type = serializers.ChoiceField(MessageType.choices)
     content = serializers.CharField()
     metadata = serializers.DictField(
-        help_text="action, task, decision, interim, thinking, retryable, reason; attempt, of and next_at of an error "
-        "after which the run tries again by itself (a later message with the same id replaces it)"
+        help_text="attachments (id, name, media_type, size; width and height of a picture); action, task, decision, "
+        "interim, thinking, retryable, reason; attempt, of and next_at of an error after which the run tries again by "
+        "itself (a later message with the same id replaces it)"
     )
     run = serializers.UUIDField(allow_null=True)
     created_at = serializers.DateTimeField()

@@ -1,6 +1,9 @@
 """The writes to conversations that a face may ask for: one transaction, its record, and the push after commit."""
 
+import contextlib
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 import psycopg.errors
@@ -8,11 +11,14 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 
+from agents.attaching import Upload, check_quota, prepared
 from agents.engine import bell, journal
-from agents.engine.posting import post
+from agents.engine.posting import Posted, post
 from agents.models import UserAgent
 from agents.refusals import Refused, queue_full, too_many_waiting
+from memory.attachments import Prepared, lock_quota, store
 from memory.ids import new_id
+from memory.metadata import MessageMetadata
 from memory.models import (
     AgentHistory,
     AgentRun,
@@ -37,31 +43,60 @@ class Accepted:
     fresh: bool = False
 
 
-def send_message(thread: Thread, content: str, client_message_id: UUID | None = None) -> Accepted:
+def send_message(
+    thread: Thread, content: str, client_message_id: UUID | None = None, files: Sequence[Upload] = ()
+) -> Accepted:
     """Commit a user's message, with a queued run unless one is live already (which then picks the message up).
 
     Args:
         thread: must come from the owner's door; its user is the author.
         client_message_id: the same id gives the same message and run, however often it is sent.
+        files: what is attached; with it, the text may be blank.
 
     Raises:
-        Refused: the text is blank or too long, too many of the user's runs are queued, or too many messages wait for
-            this agent.
+        Refused: the text is blank or too long, a file cannot be taken (see `attaching`), too many of the user's runs
+            are queued, or too many messages wait for this agent.
     """
-    content = _checked(content)
+    content = _checked(content, with_files=bool(files))
     try:
-        sent = post(
-            thread,
-            content,
-            client_id=client_message_id,
-            most=settings.WAYMARK_MAX_QUEUED_PER_USER,
-            most_waiting=settings.WAYMARK_MAX_WAITING_MESSAGES,
-        )
+        if files:
+            sent = _post_with_files(thread, content, client_message_id, prepared(files))
+        else:
+            sent = _post(thread, content, client_message_id)
     except psycopg.errors.UniqueViolation:
         sent = None
     if sent is None:
         return _accepted_before(thread, client_message_id)
     return Accepted(sent.message, sent.run_id, created=True, fresh=sent.fresh)
+
+
+class _NotAccepted(Exception):
+    """What was written for the message is taken back."""
+
+
+def _post_with_files(
+    thread: Thread, content: str, client_message_id: UUID | None, files: Sequence[Prepared]
+) -> Posted | None:
+    """The files before the message, whose statement locks the thread, and both or neither."""
+    message_id, metadata = new_id(), MessageMetadata(attachments=tuple(each.told for each in files))
+    with contextlib.suppress(_NotAccepted), transaction.atomic():
+        check_quota(lock_quota(thread.user_id), files)
+        store(thread, message_id, files)
+        if sent := _post(thread, content, client_message_id, metadata=metadata, message_id=message_id, inside=True):
+            return sent
+        raise _NotAccepted
+    return None
+
+
+def _post(thread: Thread, content: str, client_message_id: UUID | None, **more: Any) -> Posted | None:
+    return post(
+        thread,
+        content,
+        client_id=client_message_id,
+        most=settings.WAYMARK_MAX_QUEUED_PER_USER,
+        most_waiting=settings.WAYMARK_MAX_WAITING_MESSAGES,
+        **more,
+    )
 
 
 def retry(message: ThreadMessage) -> UUID:
@@ -131,9 +166,9 @@ def open_thread(user: User, kind: str) -> Thread:
     return Thread.objects.create(user=user, kind=kind)
 
 
-def _checked(content: str) -> str:
+def _checked(content: str, *, with_files: bool) -> str:
     content = clean(content).strip()
-    if not content:
+    if not content and not with_files:
         raise Refused("blank", "Write something first.")
     if len(content) > settings.WAYMARK_MESSAGE_LENGTH:
         limit = settings.WAYMARK_MESSAGE_LENGTH

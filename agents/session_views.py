@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
@@ -29,12 +30,14 @@ SHOWN = 100
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One entry as people read it: its words, then its thoughts and calls with what came back, folded away."""
+    """One entry as people read it: its words and what was attached, then its thoughts and calls with what came back,
+    folded away."""
 
     role: str
     at: datetime
     words: str
     html: SafeString
+    files: list[dict[str, Any]]
     folded: list[tuple[str, str]]
 
 
@@ -100,7 +103,8 @@ def _lines(entries: Sequence[Entry]) -> list[Line]:
         words = "" if entry.role == "tool" else entry.message.words
         html = SafeString(markdown.render(words)) if entry.role == "assistant" else SafeString()
         if words or folded:
-            lines.append(Line(entry.role, entry.at, words, html, folded))
+            files = [block.model_dump(exclude={"text"}) for block in entry.message.attached]
+            lines.append(Line(entry.role, entry.at, words, html, files, folded))
     return lines
 
 

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from agents import session_views, views
+from agents import attachment_views, session_views, views
 
 urlpatterns = [
     path("assistant/", views.assistant, name="assistant"),
@@ -15,6 +15,8 @@ urlpatterns = [
     path("runs/<uuid:run_id>/retry", views.run_retry, name="run_retry"),
     path("runs/<uuid:run_id>/restart", views.run_restart, name="run_restart"),
     path("messages/<uuid:message_id>/retry", views.message_retry, name="message_retry"),
+    path("attachments/<uuid:attachment_id>/", attachment_views.attachment, name="attachment"),
+    path("attachments/<uuid:attachment_id>/thumbnail", attachment_views.thumbnail, name="attachment_thumbnail"),
     path("actions/<uuid:action_id>/", views.action, name="action"),
     path("actions/<uuid:action_id>/resolve/<str:resolution>", views.action_resolve, name="action_resolve"),
     path("approvals/<uuid:action_id>/<str:digest>/<str:decision>", views.approval_decide, name="approval_decide"),

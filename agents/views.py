@@ -41,7 +41,8 @@ def thread_messages(request: SignedInRequest, thread_id: UUID) -> HttpResponse:
     thread = _thread(request, thread_id)
     content = request.POST.get("content", "").replace("\r\n", "\n")
     try:
-        accepted = send_message(thread, content, uuid_or_none(request.POST.get("client_message_id", "")))
+        client_id, files = uuid_or_none(request.POST.get("client_message_id", "")), request.FILES.getlist("files")
+        accepted = send_message(thread, content, client_id, files)
     except Refused as refused:
         return _refused(request, thread, refused, content)
     if not _is_partial(request):

@@ -3,6 +3,7 @@
 from django.urls import path, re_path
 
 from agents.api.approvals import Approvals, DecideApproval, ResolveAction
+from agents.api.attachments import OneAttachment, Thumbnail
 from agents.api.base import Nowhere, declared
 from agents.api.budgets import Budgets, MoreBudget, OneBudget
 from agents.api.devices import Login, Logout
@@ -38,6 +39,8 @@ urlpatterns = declared(
         path("costs", Costs.as_view(), name="costs"),
         path("prices", Prices.as_view(), name="prices"),
         path("prices/<id:price_id>", OnePrice.as_view(), name="price"),
+        path("attachments/<id:attachment_id>", OneAttachment.as_view(), name="attachment"),
+        path("attachments/<id:attachment_id>/thumbnail", Thumbnail.as_view(), name="attachment_thumbnail"),
         path("approvals", Approvals.as_view(), name="approvals"),
         path("approvals/<id:approval_id>/decide", DecideApproval.as_view(), name="approval_decide"),
         path("actions/<id:action_id>/resolve", ResolveAction.as_view(), name="action_resolve"),

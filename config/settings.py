@@ -196,8 +196,8 @@ SPECTACULAR_SETTINGS = {
     "PATH_CONVERTER_OVERRIDES": {"id": {"type": "string", "format": "uuid"}},
 }
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2_000_000
-# What the web server reads at all of a request's body. Bytes.
-WAYMARK_LARGEST_BODY = 2_500_000
+from config.uploads import *  # noqa: E402, F403 (after .env was read)
+
 # How long a request may take to come in, with its body (seconds), and how many connections there may be from one
 # address at once; 0 sets no limit, and neither do proxies, on this machine or named by WAYMARK_PROXIES.
 WAYMARK_REQUEST_SECONDS = env.float("WAYMARK_REQUEST_SECONDS", default=60)

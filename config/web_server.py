@@ -15,6 +15,8 @@ THIS_MACHINE = ("127.0.0.1", "::1")
 MOST_ADDRESSES = 1000
 # All that a page says over its websocket is where it stands. Bytes.
 LONGEST_MESSAGE = 4_096
+# A phone that sends a photo over a bad network has this much more time for it. Bytes a second.
+SLOWEST_UPLOAD = 50_000
 REFUSAL = b"HTTP/1.1 413 Content Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 
 
@@ -44,16 +46,18 @@ class LimitedRequest(http_protocol.WebRequest):
         self.channel.setTimeout(self.channel.timeOut)  # begins now, not with the end of the request before
 
     def gotLength(self, length: int | None) -> None:
-        if (length or 0) > settings.WAYMARK_LARGEST_BODY:
+        if (length or 0) > self._most:
             self._refuse()
-        else:
-            super().gotLength(length)
+            return
+        if self._brings_files:
+            self.channel.setTimeout(self.channel.timeOut + (length or 0) / SLOWEST_UPLOAD)
+        super().gotLength(length)
 
     def handleContentChunk(self, data: bytes) -> None:
         if self.refused:
             return
         self.received += len(data)
-        if self.received > settings.WAYMARK_LARGEST_BODY:
+        if self.received > self._most:
             self._refuse()
         else:
             super().handleContentChunk(data)
@@ -63,6 +67,16 @@ class LimitedRequest(http_protocol.WebRequest):
         self.requestHeaders.removeHeader(b"Daphne-Root-Path")
         if not self.refused:
             super().process()
+
+    @property
+    def _brings_files(self) -> bool:
+        kind = (self.requestHeaders.getRawHeaders(b"content-type") or [b""])[0]
+        return bool(kind.lower().startswith(b"multipart/form-data"))
+
+    @property
+    def _most(self) -> int:
+        """Bytes. What is larger than a form comes with files, and is kept on disk until the application reads it."""
+        return int(settings.WAYMARK_LARGEST_UPLOAD if self._brings_files else settings.WAYMARK_LARGEST_BODY)
 
     def _refuse(self) -> None:
         self.refused = True

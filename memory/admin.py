@@ -16,6 +16,7 @@ from django.views.decorators.http import require_POST
 
 from memory import llm_transcript, quarantine
 from memory.admin_base import ReadOnlyAdmin, record
+from memory.attachment_admin import AttachmentAdmin as AttachmentAdmin
 from memory.history_admin import AgentHistoryAdmin as AgentHistoryAdmin
 from memory.models import AgentRun, HistoryEntry, Note, Thread
 

@@ -70,5 +70,7 @@ def fallback_summary(entries: Sequence[Entry]) -> str:
 def _lines(message: Message, part: int) -> Iterable[str]:
     if words := message.words.strip():
         yield f"{_SPEAKERS[message.role]}: {shortened(words, part)}"
+    if names := ", ".join(block.name for block in message.attached):
+        yield f"Attached: {names}"
     for call in message.calls:
         yield f"Tool call: {call.name} {shortened(str(call.arguments), part)}"

@@ -8,11 +8,13 @@ import json
 from collections.abc import Sequence
 from itertools import accumulate
 
-from memory.messages import Block, Message, Text, Thinking, ToolResult, ToolUse, rewritten
+from memory.messages import Block, File, Image, Message, Text, Thinking, ToolResult, ToolUse, rewritten
 from memory.text import shortened
 
 # What a token is, when no vendor has counted them.
 CHARACTERS_PER_TOKEN = 4
+# Of a picture of 2,000 by 1,000 pixels; vendors count between a few hundred and a few thousand.
+TOKENS_OF_IMAGE = 1_500
 
 
 def characters(message: Message) -> int:
@@ -57,5 +59,9 @@ def _length(block: Block) -> int:
             return len(block.text)
         case ToolResult():
             return len(block.content)
+        case File():
+            return len(block.told)
+        case Image():
+            return TOKENS_OF_IMAGE * CHARACTERS_PER_TOKEN
         case ToolUse():
             return len(block.name) + len(json.dumps(block.arguments))

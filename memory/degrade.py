@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
-from memory.media import without_media
-from memory.messages import Message, Text, rewritten, user
+from memory.media import without_media, without_pictures
+from memory.messages import File, Message, Text, rewritten, user
 from memory.text import shortened
 
 HISTORY_REFUSED: Final = "history_refused"
@@ -39,6 +39,7 @@ class Remedy:
 
 LADDER: Final = (
     Remedy(Rung.MEDIA, whole=False),
+    Remedy(Rung.MEDIA, whole=True),
     Remedy(Rung.SHORT, whole=False),
     Remedy(Rung.TEXT, whole=False),
     Remedy(Rung.TEXT, whole=True),
@@ -50,7 +51,7 @@ def degraded(message: Message, rung: Rung) -> Message:
     is nothing to make plainer. A message never becomes empty, and calls and results only vanish together."""
     if rung is Rung.TEXT:
         return _as_text(message)
-    return rewritten(message, without_media, _short if rung is Rung.SHORT else without_media)
+    return rewritten(without_pictures(message), without_media, _short if rung is Rung.SHORT else without_media)
 
 
 def _short(result: str) -> str:
@@ -61,7 +62,8 @@ def _as_text(message: Message) -> Message:
     if message.role == "tool":
         return user(RESULT_LEFT_OUT)
     names = ", ".join(call.name for call in message.calls)
-    texts = [without_media(block.text) for block in message.blocks if isinstance(block, Text)]
+    told = [block for block in without_pictures(message).blocks if isinstance(block, Text | File)]
+    texts = [without_media(block.text if isinstance(block, Text) else block.told) for block in told]
     note = [f"[Calls of tools were left out here: {names}.]"] if names else []
     plain = Message(role=message.role, blocks=tuple(Text(text=text) for text in [*texts, *note]))
     return message if plain.blocks == message.blocks or not plain.blocks else plain

@@ -62,6 +62,8 @@ def part(block: dict[str, Any]) -> Part:
     match block:
         case {"type": "text", "text": str(text)}:
             return Part("text", "", text)
+        case {"type": "image" | "file" as kind, "name": str(name)}:
+            return Part(kind, f"{kind} {name}", str(block.get("text") or indented(block)))
         case {"type": "thinking", "text": str(text)}:
             return Part("thinking", "thinking", text)
         case {"type": "tool_use", "name": str(name), "arguments": arguments}:

@@ -9,5 +9,8 @@ TICK_LOCK = 7_301_001
 HEALTH_LOCK = 7_301_002
 """The health monitor, one at a time."""
 
+QUOTA_LOCK = 7_301_005
+"""With a user's id: one upload of a user after the other."""
+
 OWNER_LOCK = 7_301_004
 """The first person makes the owner's account."""

@@ -4,8 +4,11 @@ A value has no id and no row; equal content is equal. Rows, ids and times live i
 `agents.providers`.
 """
 
+import re
 from collections.abc import Callable, Iterable
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
+from uuid import UUID
+from xml.sax.saxutils import quoteattr
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter
 
@@ -59,7 +62,53 @@ class ToolResult(Value):
     is_error: bool = False
 
 
-type Block = Annotated[Text | Thinking | ToolUse | ToolResult, Field(discriminator="type")]
+class Image(Value):
+    """A picture of the user, by reference: the bytes are asked for when the message is sent (`ModelRequest.load`).
+
+    width, height: in pixels. size: in bytes. longest: pixels of the longer side in this request; such a block is never
+    stored.
+    """
+
+    type: Literal["image"] = "image"
+    id: UUID
+    name: str
+    media_type: Literal["image/png", "image/jpeg"]
+    width: int
+    height: int
+    size: int
+    longest: int | None = None
+
+    @property
+    def told(self) -> str:
+        """What stands before the picture, so that it can be spoken of by its name."""
+        return f"<image name={quoteattr(self.name)}/>"
+
+
+class File(Value):
+    """A file of the user. `text` is its beginning when it is text, None when it cannot be read."""
+
+    type: Literal["file"] = "file"
+    id: UUID
+    name: str
+    media_type: str
+    size: int
+    text: str | None = None
+
+    @property
+    def told(self) -> str:
+        """The file in words. Its text cannot close the tag, and so speak as the user."""
+        about = f'name={quoteattr(self.name)} type={quoteattr(self.media_type)} bytes="{self.size}"'
+        if self.text is None:
+            return f"<file {about}>This kind of file cannot be shown to you.</file>"
+        return f"<file {about}>\n{_CLOSING.sub('&lt;/file', self.text)}\n</file>"
+
+
+_CLOSING = re.compile("</file", re.IGNORECASE)
+
+type Block = Annotated[Text | Image | File | Thinking | ToolUse | ToolResult, Field(discriminator="type")]
+
+WORDLESS: Final = "(I attached this without a word.)"
+"""What stands for the words of a message that has none."""
 
 BLOCKS: TypeAdapter[tuple[Block, ...]] = TypeAdapter(tuple[Block, ...])
 
@@ -81,6 +130,10 @@ class Message(Value):
         return "\n\n".join(texts[-1:] if self.role == "user" else [*texts, *results])
 
     @property
+    def attached(self) -> tuple[Image | File, ...]:
+        return tuple(block for block in self.blocks if isinstance(block, Image | File))
+
+    @property
     def calls(self) -> tuple[ToolUse, ...]:
         return tuple(block for block in self.blocks if isinstance(block, ToolUse))
 
@@ -100,8 +153,8 @@ def tool(result: ToolResult) -> Message:
 
 
 def rewritten(message: Message, text: Callable[[str], str], result: Callable[[str], str]) -> Message:
-    """Return the message with each of its texts and the content of each result as these functions give them; the very
-    same message when that changes nothing."""
+    """Return the message with each of its texts, and the content of each result and file, as these functions give them;
+    the very same message when that changes nothing."""
     return with_blocks(message, (_rewritten(block, text, result) for block in message.blocks))
 
 
@@ -124,5 +177,7 @@ def _rewritten(block: Block, text: Callable[[str], str], result: Callable[[str],
             return Text(text=changed)
         case ToolResult(content=words) if (changed := result(words)) != words:
             return block.model_copy(update={"content": changed})
+        case File(text=str(words)) if (changed := result(words)) != words:
+            return block.model_copy(update={"text": changed})
         case _:
             return block

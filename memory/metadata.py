@@ -7,8 +7,22 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict
 
 
+class Attached(BaseModel):
+    """A file that came with a message. size: in bytes. width, height: of a picture, in pixels; else None."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    id: UUID
+    name: str
+    media_type: str
+    size: int
+    width: int | None = None
+    height: int | None = None
+
+
 class MessageMetadata(BaseModel):
     """
+    attachments: what the user attached, in order.
     action: the audit row that a tool cell shows.
     task, task_title: the sub-agent whose report this is.
     thinking: reasoning that the model showed; always interim. seconds: how long it took.
@@ -37,6 +51,7 @@ class MessageMetadata(BaseModel):
     attempt: int | None = None
     of: int | None = None
     next_at: datetime | None = None
+    attachments: tuple[Attached, ...] = ()
 
     def stored(self) -> dict[str, object]:
         """What stands in the column: only what says something."""

@@ -19,6 +19,7 @@ from memory.agent_history import (
     ArchiveReason as ArchiveReason,
     ArchiveStatus as ArchiveStatus,
 )
+from memory.attachment import Attachment as Attachment
 from memory.ids import new_id
 from memory.owned import OwnedQuerySet as OwnedQuerySet
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
-from memory.messages import Block, Message, Text, Thinking, ToolResult, ToolUse, tool, with_blocks
+from memory.messages import Block, File, Image, Message, Text, Thinking, ToolResult, ToolUse, tool, with_blocks
 
 INTERRUPTED: Final = (
     "Interrupted: this call was started, but no outcome was recorded. It may or may not have taken effect; "
@@ -46,6 +46,8 @@ def _kept(message: Message, called: set[str]) -> Iterator[Block]:
     for block in message.blocks:
         match block:
             case Text(text=text) if text.strip():
+                yield block
+            case Image() | File() if message.role == "user":
                 yield block
             case Thinking() if message.role == "assistant":
                 yield block

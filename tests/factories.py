@@ -37,6 +37,7 @@ from memory.models import (
     AgentRun,
     ArchiveReason,
     ArchiveStatus,
+    Attachment,
     HistoryEntry,
     Note,
     RunStatus,
@@ -124,6 +125,23 @@ class ThreadMessageFactory(Made[ThreadMessage]):
     thread = SubFactory(ThreadFactory)
     source = Source.USER
     content = Sequence(lambda n: f"Message {n}")
+
+
+class AttachmentFactory(Made[Attachment]):
+    """A picture, with bytes that need not be one."""
+
+    class Meta:
+        model = Attachment
+
+    message = SubFactory(ThreadMessageFactory)
+    thread = SelfAttribute("message.thread")
+    place = Sequence(lambda n: n)
+    name = Sequence(lambda n: f"picture{n}.png")
+    media_type = "image/png"
+    size = 4
+    sha256 = "0" * 64
+    block = LazyFunction(dict)
+    content = thumbnail = b"\x89PNG"
 
 
 class HistoryEntryFactory(Made[HistoryEntry]):

@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import re
 from collections.abc import Sequence
 
 import orjson
@@ -26,6 +27,7 @@ def U(prompt: int, completion: int, cached: int | None = None, _written: int = 0
     return event({"id": "c1", "object": "chat.completion.chunk", "model": "m", "choices": [], "usage": usage})
 
 
+PICTURE = re.compile(r"data:image/(?:png|jpeg);base64,[A-Za-z0-9+/]+={0,2}")
 DONE = b"data: [DONE]\n\n"
 
 
@@ -126,9 +128,12 @@ def _history_violation(messages: Sequence[Json]) -> str:
 
 def _message_violation(message: Json, seen: set[str]) -> str:
     content, calls = message.get("content"), message.get("tool_calls") or ()
-    texts = [part.get("text") for part in content] if isinstance(content, list) else [content]
-    if any(not str(text or "").strip() for text in texts) and not (calls and content is None):
+    parts = content if isinstance(content, list) else [{"type": "text", "text": content}]
+    texts = [part.get("text") for part in parts if part.get("type") == "text"]
+    if any(not str(text or "").strip() for text in texts or [""]) and not (calls and content is None):
         return f"blank content in a message of {message.get('role')}"
+    if pictures := [part for part in parts if part.get("type") != "text"]:
+        return _picture_violation(message.get("role"), pictures)
     for call in calls:
         if call["id"] in seen:
             return f"the id {call['id']!r} is used twice"
@@ -145,3 +150,11 @@ def _is_object(text: str) -> bool:
     with contextlib.suppress(orjson.JSONDecodeError):
         return isinstance(orjson.loads(text), dict)
     return False
+
+
+def _picture_violation(role: object, parts: Sequence[Json]) -> str:
+    if role != "user":
+        return f"a picture in a message of {role}"
+    addresses = [str(part.get("image_url", {}).get("url")) for part in parts]
+    bad = [address[:40] for address in addresses if not PICTURE.fullmatch(address)]
+    return f"not a picture: {bad[0]!r}" if bad else ""

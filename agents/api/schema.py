@@ -1,6 +1,6 @@
 """How routes describe themselves in the OpenAPI schema."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema, inline_serializer
@@ -28,7 +28,7 @@ def documented(
     summary: str,
     answers: dict[int, Shape | None],
     *,
-    body: Shape | None = None,
+    body: Shape | Mapping[str, Shape] | None = None,
     errors: Sequence[int] = (400, 401, 404),
     query: Sequence[OpenApiParameter] = (),
     public: bool = False,
@@ -38,6 +38,7 @@ def documented(
     """Describe one method of a route: what it takes, what it answers, and how it says no.
 
     Args:
+        body: the shape of its JSON, or shapes by media type.
         answers: shape by status; None for an answer without a body.
         errors: the statuses it refuses with, all in ErrorShape.
         name: of the operation, where the one that follows from the address is taken.

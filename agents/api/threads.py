@@ -9,17 +9,18 @@ from django.http.response import HttpResponseBase
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework.exceptions import Throttled, ValidationError
+from rest_framework.parsers import MultiPartParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from agents.api.base import Access, ApiView
+from agents.api.base import Access, ApiView, Body
 from agents.api.pages import Order, page
 from agents.api.schema import documented, listed
 from agents.live.seats import seats
 from agents.live.snapshot import message_json, tip
 from agents.live.sse import event_stream
 from agents.models import DeviceToken
-from agents.serializers import AcceptedShape, ErrorShape, MessageBody, MessageShape, run_json
+from agents.serializers import AcceptedShape, ErrorShape, MessageBody, MessageShape, MessageWithFiles, run_json
 from agents.services import Accepted, assistant_of, send_message
 from memory.models import AgentRun, MessageQuerySet, Thread, ThreadMessage
 
@@ -56,6 +57,8 @@ class ThreadView(ApiView):
 
 
 class Messages(ThreadView):
+    parser_classes = [Body, MultiPartParser]
+
     @listed("Message", MessageShape, "Read a conversation, oldest first", query=[AFTER, TIP])
     def get(self, request: Request, **kwargs: Any) -> Response:
         thread = self.thread()
@@ -70,13 +73,13 @@ class Messages(ThreadView):
     @documented(
         "Say something; the answer comes as events and messages",
         {202: AcceptedShape, 200: AcceptedShape},
-        body=MessageBody,
+        body={"application/json": MessageBody, "multipart/form-data": MessageWithFiles},
         examples=[SAID],
     )
     def post(self, request: Request, **kwargs: Any) -> Response:
         """202: accepted. 200: this `client_message_id` had been accepted before; the same message and run."""
-        given = self.body(MessageBody)
-        accepted = send_message(self.thread(), given["content"], given.get("client_message_id"))
+        given = self.body(MessageWithFiles if request.FILES else MessageBody)
+        accepted = send_message(self.thread(), given["content"], given.get("client_message_id"), given.get("files", ()))
         run = _run_of(accepted)
         answer = {"message": message_json(accepted.message), "run": run_json(run, self.goal()) if run else None}
         return Response(answer, status=202 if accepted.created else 200)

@@ -11,10 +11,13 @@ from typing import NamedTuple
 from agents.providers.base import ModelRequest, Price, Reply, Usage
 from agents.providers.pricing import charge, of_length
 from memory.encoding import dumps
-from memory.messages import BLOCKS, Message
+from memory.messages import BLOCKS, Image, Message
 
 AROUND_EACH = 32
 """Tokens that a vendor may put around a message."""
+
+OF_A_PICTURE = 6_000
+"""Tokens of a picture at most: vendors scale down what is larger than they look at."""
 
 _MILLION = Decimal(1_000_000)
 
@@ -74,4 +77,6 @@ class Counted:
 
 
 def _bytes(messages: Sequence[Message]) -> int:
-    return sum(len(BLOCKS.dump_json(message.blocks)) + AROUND_EACH for message in messages)
+    pictures = sum(isinstance(block, Image) for message in messages for block in message.blocks)
+    words = sum(len(BLOCKS.dump_json(message.blocks)) + AROUND_EACH for message in messages)
+    return words + pictures * OF_A_PICTURE

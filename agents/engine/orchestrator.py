@@ -35,9 +35,11 @@ from agents.live.stream import disown, publish
 from agents.providers import pool as provider_pool
 from agents.providers.base import Provider, TextDelta
 from memory import quarantine, transcript
+from memory.attachments import loader
 from memory.degrade import Remedy
 from memory.messages import Message, ToolUse
 from memory.models import RunStatus
+from memory.pictures import Pictures
 from memory.pool import DATABASE_AWAY
 from memory.transcript import Transcript
 from tools.cancel import Cancelled, CancelToken
@@ -228,6 +230,8 @@ class Orchestrator:
             memo=history.memo,
             prices=summons.prices,
             grammar=history.grammar,
+            pictures=Pictures(summons.choice.can_see),
+            load=loader(summons.thread.user_id),
         )
 
     def _try_again(self, failed: Settled, pause: float) -> None:

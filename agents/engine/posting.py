@@ -36,6 +36,7 @@ def post(
     most: int = 0,
     most_waiting: int = 0,
     inside: bool = False,
+    message_id: UUID | None = None,
 ) -> Posted | None:
     """Hand a message over to a thread's agent: to its live run, or to a new one. None: not accepted, see
     `journal.accept`.
@@ -45,13 +46,14 @@ def post(
         client_id: the same id is accepted once.
         most, most_waiting: how many of the user's runs may be queued, and how many messages may wait for this agent;
             0 sets no limit.
+        message_id: where something that hangs on the message has been written before it.
         inside: it belongs into the transaction that the caller has open, and is told after its commit.
 
     Raises:
         psycopg.errors.UniqueViolation: the same client id was accepted in this very moment.
     """
     message = ThreadMessage(
-        id=new_id(),
+        id=message_id or new_id(),
         thread=thread,
         source=source,
         content=text,

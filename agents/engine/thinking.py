@@ -18,6 +18,7 @@ from agents.engine.written_calls import with_fewer_calls, with_written_calls
 from agents.models import CallStatus
 from agents.providers import pool
 from agents.providers.base import (
+    Load,
     ModelRequest,
     Provider,
     ProviderError,
@@ -31,6 +32,7 @@ from agents.providers.pricing import Prices, plausible
 from memory.degrade import Remedy, View
 from memory.grammar import Grammar
 from memory.messages import Message, user
+from memory.pictures import Pictures
 from tools.base import ToolSpec
 from tools.cancel import CancelToken
 
@@ -59,6 +61,7 @@ class Thinker:
     memo: what adapters have made of the history in earlier runs.
     heard: whether anything came of the answer that is open.
     prices: what the agent's user pays. A call is charged when it settles, and keeps that cost (case COS-03 f).
+    load: gives the bytes of the user's pictures.
     settled: what the call that is open came to; `NOTHING_CALLED` when its row is started but nothing was sent yet.
     """
 
@@ -78,6 +81,8 @@ class Thinker:
     heard: bool = False
     view: View = field(default_factory=View)
     grammar: Grammar = field(default_factory=Grammar)
+    pictures: Pictures = field(default_factory=Pictures)
+    load: Load | None = None
 
     def agent_call(self, messages: Sequence[Message]) -> Generator[TextDelta | ThinkingDelta, None, Reply]:
         """Yield the reply's pieces, return the whole. `settled` then says what the call came to.
@@ -95,7 +100,7 @@ class Thinker:
             except ProviderError as error:
                 self.settled = self._settle(CallStatus.FAILED, error.usage, started, error)
                 if error.refuses_content and self.view.degrade(messages):
-                    pause, self.grammar = 0.0, Grammar()
+                    pause, self.grammar, self.pictures = 0.0, Grammar(), Pictures(self.choice.can_see)
                 else:
                     pause, held = self._pause(error, held), held + 1
                 log.warning("model call failed, will be repeated", error=error.message, trouble=error.trouble)
@@ -110,7 +115,8 @@ class Thinker:
     def begin_anew(self) -> None:
         """The call that failed is repeated with another history, not with a longer one."""
         self.on_failure(self.settled, 0.0)
-        self.settled, self.view, self.grammar = NOTHING_CALLED, View(), Grammar()
+        self.settled, self.view = NOTHING_CALLED, View()
+        self.grammar, self.pictures = Grammar(), Pictures(self.choice.can_see)
 
     def _pause(self, error: ProviderError, held: int) -> float:
         """Seconds until the call may be repeated under this lease.
@@ -129,9 +135,9 @@ class Thinker:
             self.on_remedy(remedy)
 
     def _once(self, messages: Sequence[Message], started: float) -> Generator[TextDelta | ThinkingDelta, None, Reply]:
-        sent = self.view.of(messages)
+        sent = self.pictures.of(self.view.of(messages))
         self.grammar.check(sent)
-        request = ModelRequest(self.choice.model, self.system, sent, self.tools, memo=self.memo)
+        request = ModelRequest(self.choice.model, self.system, sent, self.tools, memo=self.memo, load=self.load)
         if self.purse:
             request = self.purse.admit(request)
         self.settled = self._settle(CallStatus.CANCELLED, Usage(), started)

@@ -11,10 +11,11 @@ from dataclasses import dataclass, field, replace
 from pydantic import JsonValue
 
 from agents.providers.base import ModelRequest
+from agents.providers.images import key_of, with_images
 from agents.providers.names import legal_id, legal_name
 from agents.providers.translated import Piece, Translated
 from memory.encoding import dumps
-from memory.messages import Block, Message, Text, Thinking, ToolResult, ToolUse
+from memory.messages import Block, File, Image, Message, Text, Thinking, ToolResult, ToolUse
 from tools.base import ToolSpec
 
 DEFAULT_OUTPUT_TOKENS = 16_000
@@ -61,7 +62,7 @@ class MessagesBody:
         self._sent = kept
         kept.history.follow(request.messages)
         pieces = kept.history.sent
-        begun = [_begin(pieces[0].opens), *kept.history.parts(), b"]}"] if pieces else []
+        begun = [_begin(pieces[0].opens), *with_images(kept.history, request.load, _image), b"]}"] if pieces else []
         return [self._opening, *begun, b"]}"]
 
     def withhold(self, messages: Sequence[Message]) -> bool:
@@ -112,6 +113,7 @@ def _piece(messages: Sequence[Message], maker: str, withheld: set[str]) -> Piece
         if not (blocks := _blocks(message, maker, withheld)):
             continue
         role = "assistant" if message.role == "assistant" else "user"
+        whole.images |= {key_of(block): block for block in message.blocks if isinstance(block, Image)}
         one = Piece([], dumps(blocks, sort_keys=True)[1:-1], set(), role, role)
         told += [_joint(whole, one), one.sent] if told else [one.sent]
         whole.opens, whole.closes = whole.opens or role, role
@@ -124,7 +126,7 @@ def _blocks(message: Message, maker: str, withheld: set[str]) -> list[JsonValue]
     kept = [block for block in message.blocks if _counts(block, maker, withheld)]
     while kept and isinstance(kept[-1], Thinking):
         kept.pop()
-    return [_block(block) for block in kept]
+    return [sent for block in kept for sent in _sent(block)]
 
 
 def _counts(block: Block, maker: str, withheld: set[str]) -> bool:
@@ -137,8 +139,21 @@ def _counts(block: Block, maker: str, withheld: set[str]) -> bool:
             return True
 
 
-def _block(block: Block) -> JsonValue:
+def _sent(block: Block) -> list[JsonValue]:
+    """A picture is told by its name, and has a key in its place."""
+    if isinstance(block, Image):
+        return [{"type": "text", "text": block.told}, key_of(block).decode()]
+    return [_block(block)]
+
+
+def _image(media_type: str, content: str) -> JsonValue:
+    return {"type": "image", "source": {"type": "base64", "media_type": media_type, "data": content}}
+
+
+def _block(block: Text | File | Thinking | ToolUse | ToolResult) -> JsonValue:
     match block:
+        case File():
+            return {"type": "text", "text": block.told}
         case Text():
             return {"type": "text", "text": block.text}
         case Thinking(redacted=True):

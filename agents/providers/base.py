@@ -3,15 +3,20 @@
 Everything a vendor does oddly stays inside its adapter. No Django here.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
-from typing import Protocol
+from typing import Final, Protocol
 
-from memory.messages import Message
+from memory.messages import Image, Message
 from tools.base import ToolSpec
 from tools.cancel import CancelToken
+
+type Load = Callable[[Image], bytes | None]
+
+GONE: Final = "it does not exist any more"
+"""Why a picture is left out that cannot be loaded (`memory.media.left_out`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +26,8 @@ class ModelRequest:
     max_output_tokens: None leaves the limit to the vendor.
     memo: where an adapter may keep what it made of the messages, for the next run of the conversation. No two requests
         with the same memo are served at the same time.
+    load: gives the bytes of a picture in the messages, always the same ones; None for one that is gone, of which the
+        model is told by `GONE`. Without it, so are all.
     """
 
     model: str
@@ -29,6 +36,7 @@ class ModelRequest:
     tools: Sequence[ToolSpec] = ()
     max_output_tokens: int | None = None
     memo: dict[str, object] | None = field(default=None, compare=False, repr=False)
+    load: Load | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,11 @@ from dataclasses import replace
 from pydantic import JsonValue
 
 from agents.providers.base import ModelRequest
+from agents.providers.images import key_of, with_images
 from agents.providers.names import legal_name
 from agents.providers.translated import Piece, Translated
 from memory.encoding import dumps
-from memory.messages import Message, ToolResult, ToolUse
+from memory.messages import File, Image, Message, Text, ToolResult, ToolUse
 from tools.base import ToolSpec
 
 NO_OUTPUT = "(no output)"
@@ -49,7 +50,7 @@ class ChatBody:
         kept.follow(request.messages)
         self._history = kept
         between = [b","] if self._system and kept.sent else []
-        return [self._opening, *self._system, *between, *kept.parts(), b"]}"]
+        return [self._opening, *self._system, *between, *with_images(kept, request.load, _image), b"]}"]
 
     def _open(self, request: ModelRequest, with_usage: bool) -> bytes:
         head: dict[str, JsonValue] = {"model": request.model, "stream": True}
@@ -81,18 +82,21 @@ def _comma(_before: Piece, _after: Piece) -> bytes:
 
 def _piece(messages: Sequence[Message]) -> Piece:
     ids: set[str] = set()
-    sent = [item for message in messages for item in _translate(message, ids)]
-    return Piece(list(messages), dumps(sent)[1:-1] if sent else b"", ids)
+    images: dict[bytes, Image] = {}
+    sent = [item for message in messages for item in _translate(message, ids, images)]
+    return Piece(list(messages), dumps(sent)[1:-1] if sent else b"", ids, images=images)
 
 
-def _translate(message: Message, ids: set[str]) -> list[dict[str, JsonValue]]:
-    """Return what may be sent of a message, which may be nothing (HIS-04), and add its calls to `ids`."""
+def _translate(message: Message, ids: set[str], images: dict[bytes, Image]) -> list[dict[str, JsonValue]]:
+    """Return what may be sent of a message, which may be nothing (HIS-04), and add its calls and pictures."""
+    if any(block.type == "image" for block in message.blocks):
+        return [{"role": message.role, "content": _parts(message, images)}]
     sent: list[dict[str, JsonValue]] = []
     texts: list[str] = []
     calls: list[JsonValue] = []
     for block in message.blocks:
-        if block.type == "text":
-            texts.append(block.text)
+        if block.type == "text" or block.type == "file":
+            texts.append(block.text if block.type == "text" else block.told)
         elif block.type == "tool_use":
             ids.add(block.id)
             calls.append(_call(block))
@@ -104,6 +108,23 @@ def _translate(message: Message, ids: set[str]) -> list[dict[str, JsonValue]]:
     elif text:
         sent.append({"role": message.role, "content": text})
     return sent
+
+
+def _parts(message: Message, images: dict[bytes, Image]) -> list[JsonValue]:
+    """Return a message with pictures, with a key in the place of each."""
+    parts: list[JsonValue] = []
+    for block in message.blocks:
+        if isinstance(block, Image):
+            key = key_of(block)
+            images[key] = block
+            parts += [{"type": "text", "text": block.told}, key.decode()]
+        elif isinstance(block, Text | File) and (text := block.told if isinstance(block, File) else block.text).strip():
+            parts.append({"type": "text", "text": text})
+    return parts
+
+
+def _image(media_type: str, content: str) -> JsonValue:
+    return {"type": "image_url", "image_url": {"url": f"data:{media_type};base64,{content}"}}
 
 
 def _result(block: ToolResult) -> dict[str, JsonValue]:

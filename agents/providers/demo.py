@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from agents.providers.base import Chunk, Endpoint, Finish, ModelRequest, Reply, TextDelta, ThinkingDelta, Usage
 from agents.providers.demo_mind import decide
 from agents.providers.demo_rules import Call
-from memory.messages import Block, Message, Text, Thinking, ToolResult, ToolUse
+from memory.messages import Block, File, Image, Message, Text, Thinking, ToolResult, ToolUse
 from tools.cancel import CancelToken
 
 _CHARACTERS_PER_TOKEN = 4
@@ -69,3 +69,7 @@ def _block_length(block: Block) -> int:
             return len(block.content)
         case Text() | Thinking():
             return len(block.text)
+        case File():
+            return len(block.told)
+        case Image():
+            return 0  # the demonstration sees none

@@ -18,6 +18,7 @@ TOKENS_PER_WORD = 1.35
 # What vendors put around each message and around the whole.
 PER_MESSAGE = 4
 PER_CALL = 3
+PER_PICTURE = 1_500
 
 
 def counted(reply: Reply, request: ModelRequest) -> Usage:
@@ -42,7 +43,7 @@ def of_request(request: ModelRequest) -> int:
 
 
 def of_blocks(blocks: Iterable[Block]) -> int:
-    return sum(of_text(_text(block)) for block in blocks)
+    return sum(of_text(_text(block)) + (PER_PICTURE if block.type == "image" else 0) for block in blocks)
 
 
 def of_text(text: str) -> int:
@@ -58,3 +59,7 @@ def _text(block: Block) -> str:
             return f"{block.id} {block.name} {dumps(block.arguments).decode()}"
         case "tool_result":
             return f"{block.id} {block.content}"
+        case "file":
+            return block.told
+        case "image":
+            return block.told

@@ -6,7 +6,7 @@ A run's messages only grow, so each call after the first sends bytes that are ke
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from memory.messages import Message
+from memory.messages import Image, Message
 
 # How many messages make a piece that is kept or translated anew.
 TOGETHER = 64
@@ -16,7 +16,7 @@ TOGETHER = 64
 class Piece:
     """Messages that follow each other, as they are sent.
 
-    ids: of the tool calls in them.
+    ids: of the tool calls in them. images: the pictures, by the key that stands in their place in `sent`.
     opens, closes: the roles that they begin and end with, where neighbours of one role are sent as one message.
     """
 
@@ -25,6 +25,7 @@ class Piece:
     ids: set[str]
     opens: str = ""
     closes: str = ""
+    images: dict[bytes, Image] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -47,6 +48,10 @@ class Translated:
     @property
     def ids(self) -> set[str]:
         return set().union(*(piece.ids for piece in self.pieces))
+
+    @property
+    def images(self) -> dict[bytes, Image]:
+        return {key: image for piece in self.pieces for key, image in piece.images.items()}
 
     @property
     def sent(self) -> list[Piece]:
@@ -85,6 +90,6 @@ class Translated:
         messages, ids = before.messages + after.messages, before.ids | after.ids
         if not before.sent or not after.sent:
             told = before if before.sent else after
-            return Piece(messages, told.sent, ids, told.opens, told.closes)
+            return Piece(messages, told.sent, ids, told.opens, told.closes, told.images)
         sent = b"".join((before.sent, self.joint(before, after), after.sent))
-        return Piece(messages, sent, ids, before.opens, after.closes)
+        return Piece(messages, sent, ids, before.opens, after.closes, before.images | after.images)

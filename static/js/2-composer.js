@@ -4,6 +4,7 @@
 (() => {
   const key = (form) => `draft:${form.dataset.composer}`;
   const parts = (form) => [form.querySelector("textarea"), form.querySelector("[name=client_message_id]")];
+  const hasFiles = (form) => Boolean(form.querySelector("input[type=file]")?.files.length);
   const composerOf = (target) => target?.closest?.("form[data-composer]");
 
   /* randomUUID exists only in secure contexts; a phone in the same network uses plain http. */
@@ -64,7 +65,7 @@
     const form = composerOf(event.target);
     if (form && event.key === "Enter" && !event.shiftKey && !event.isComposing && event.target.matches("textarea")) {
       event.preventDefault();
-      if (event.target.value.trim()) form.requestSubmit();
+      if (event.target.value.trim() || hasFiles(form)) form.requestSubmit();
     }
     if (event.key === "Escape" && !event.defaultPrevented && !document.querySelector("dialog[open], :popover-open")) {
       document.querySelector("[data-stop]:not(:disabled)")?.click();
@@ -74,7 +75,7 @@
   document.addEventListener("submit", (event) => {
     const form = composerOf(event.target);
     if (!form) return;
-    if (!parts(form)[0].value.trim()) {
+    if (!parts(form)[0].value.trim() && !hasFiles(form)) {
       event.preventDefault();
       event.stopImmediatePropagation();
       return;

@@ -21,13 +21,14 @@ from agents.budgets.models import Budget
 from agents.models import AgentTask, DeviceToken, HealthReport, ModelCall, ModelConnection, UserAgent
 from goals.models import Goal
 from memory.admin_base import ReadOnlyAdmin
-from memory.models import AgentHistory, AgentRun, Note, RunStatus, Thread
+from memory.models import AgentHistory, AgentRun, Attachment, Note, RunStatus, Thread
 from tests.factories import (
     PASSWORD,
     AgentActionFactory,
     AgentHistoryFactory,
     AgentRunFactory,
     AgentTaskFactory,
+    AttachmentFactory,
     BudgetFactory,
     DeviceTokenFactory,
     GoalFactory,
@@ -51,6 +52,7 @@ MAKERS: dict[type[Model], Callable[[], Any]] = {
     AgentRun: AgentRunFactory,
     AgentTask: AgentTaskFactory,
     Budget: BudgetFactory,
+    Attachment: AttachmentFactory,
     DeviceToken: DeviceTokenFactory,
     Goal: GoalFactory,
     HealthReport: HealthReportFactory,

@@ -19,12 +19,13 @@ from agents.models import DeviceToken, ModelPrice, UserAgent
 from agents.services import assistant_of
 from goals.models import Goal
 from memory.degrade import HISTORY_REFUSED
-from memory.models import AgentHistory, AgentRun, Note, RunStatus, Thread, ThreadMessage
+from memory.models import AgentHistory, AgentRun, Attachment, Note, RunStatus, Thread, ThreadMessage
 from tests.factories import (
     AgentActionFactory,
     AgentHistoryFactory,
     AgentRunFactory,
     ApprovalFactory,
+    AttachmentFactory,
     BudgetFactory,
     GoalFactory,
     ModelPriceFactory,
@@ -64,6 +65,7 @@ TABLES: tuple[type[Model], ...] = (
     AgentAction,
     Approval,
     AgentHistory,
+    Attachment,
     UserAgent,
     Budget,
     ModelPrice,
@@ -97,6 +99,8 @@ def person() -> Person:
     approval = ApprovalFactory(action__run=run, action__summary=mark, reason=mark)
     price = ModelPriceFactory(user=user, model=mark)
     ids = {"price_id": price.pk, "goal_id": goal.pk, "run_id": run.pk, "note_id": note.pk, "session_id": session.pk}
+    attachment = AttachmentFactory(message=ThreadMessage.objects.filter(thread=goal.thread).first(), name=mark)
+    ids["attachment_id"] = attachment.pk
     ids["budget_id"] = BudgetFactory(user=user, thread=goal.thread).pk
     return Person(user, ids | {"approval_id": approval.pk, "action_id": unknown.pk})
 
@@ -163,7 +167,7 @@ def belongings(person: Person) -> dict[str, list[dict[str, Any]]]:
 
 
 def content_of(answer: Any) -> str:
-    return "" if answer.streaming else answer.content.decode()
+    return "" if answer.streaming else answer.content.decode(errors="replace")
 
 
 def test_every_route_declares_who_may_use_it() -> None:

@@ -2,13 +2,16 @@
 
 import socket
 import time
+import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack
 from urllib.parse import urlsplit
 
 import pytest
 
+from memory.models import Attachment
 from tests.factories import GoalFactory, bearer
+from tests.pictures import noise
 from tests.processes import wait_until, web
 from tests.security.asking import status_of
 
@@ -79,6 +82,41 @@ def test_one_address_has_so_many_connections_and_no_more(address: str) -> None:
             assert b"200 OK" in other.recv(64)
         first[0].close()
         wait_until(lambda: is_served(address))
+
+
+@pytest.mark.parametrize(
+    ("kind", "length", "status"),
+    [
+        ("application/json", 2_600_000, 413),
+        ("multipart/form-data; boundary=b", 20_000_000, 100),
+        ("Multipart/Form-Data; boundary=b", 22_600_000, 413),
+    ],
+)
+def test_only_files_may_be_large_and_not_too_large(address: str, kind: str, length: int, status: int) -> None:
+    head = f"POST /api/v1/goals HTTP/1.1\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nExpect: 100-continue"
+    assert status_of(address, head) == status
+
+
+def test_a_phone_has_time_to_send_a_photo(address: str) -> None:
+    head = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: multipart/form-data; boundary=b\r\n"
+    with connected(address) as slow, connected(address) as short:
+        slow.sendall(head + b"Content-Length: 2000000\r\n\r\n")
+        short.sendall(head + b"Content-Length: 20000\r\n\r\n")
+        assert ended_within(short, 20, drip=b"x")
+        assert not ended_within(slow, 3, drip=b"x")
+
+
+def test_a_large_photo_arrives(address: str) -> None:
+    goal = GoalFactory.create()
+    data = noise(1_400, 1_400)
+    body = b'--b\r\nContent-Disposition: form-data; name="files"; filename="a.png"\r\n\r\n' + data + b"\r\n--b--\r\n"
+    headers = bearer(goal.user) | {"Content-Type": "multipart/form-data; boundary=b"}
+    url = f"{address}/api/v1/goals/{goal.pk}/messages"
+    with urllib.request.urlopen(urllib.request.Request(url, body, headers), timeout=60) as answer:
+        assert answer.status == 202
+    stored = Attachment.objects.get()
+    assert len(data) > 7_000_000
+    assert stored.size <= 3_500_000
 
 
 def is_hung_up_on(address: str) -> bool:

@@ -11,11 +11,14 @@ from agents.engine.journal.surely import LOCK_THREAD, LOCK_THREAD_OF_RUN, looked
 from agents.engine.loop_guard import LoopGuard
 from memory.context import Context
 from memory.ids import new_id
-from memory.messages import BLOCKS, Message
+from memory.messages import BLOCKS, WORDLESS, Message
 
 # A report cannot close its tag, and so speak as the user. It is written by a model that may have read anything.
 ESCAPED = "replace(replace(replace(content, '&', '&amp;'), '<', '&lt;'), '>', '&gt;')"
 REPORT = f"'<task_report>' || {ESCAPED} || '</task_report>'"
+
+# Strict vendors refuse a message without words (case HIS-04), and who reads it looks for them.
+SAID = f"CASE n.content WHEN '' THEN '{WORDLESS}' ELSE n.content END"
 
 # Messages get a new position when they are taken: they belong after what was shown while they waited.
 TAKEN = f"""
@@ -27,8 +30,9 @@ m AS (
   UPDATE memory_threadmessage SET processed = true, run_id = r.id, position = q.position FROM r, q
   WHERE memory_threadmessage.id = q.id AND NOT memory_threadmessage.processed
   RETURNING memory_threadmessage.id, memory_threadmessage.position, metadata ? 'decision' AS decides,
+    metadata ? 'attachments' AS attaches,
     CASE source WHEN 'user' THEN content ELSE {REPORT} END AS content),
-n AS (SELECT row_number() OVER (ORDER BY position) AS place, content FROM m),
+n AS (SELECT row_number() OVER (ORDER BY position) AS place, id, attaches, content FROM m),
 h AS (
   INSERT INTO memory_historyentry (thread_id, run_id, seq, role, blocks)
   SELECT r.thread_id, r.id, {{first}} + n.place - 1, 'user',
@@ -36,7 +40,9 @@ h AS (
       THEN jsonb_build_array(jsonb_build_object('type', 'text', 'text', %(context)s::text)) ELSE '[]' END
     || CASE WHEN n.place = 1 AND l.news <> '' THEN jsonb_build_array(
       jsonb_build_object('type', 'text', 'text', E'<news>\n' || l.news || '</news>')) ELSE '[]' END
-    || jsonb_build_array(jsonb_build_object('type', 'text', 'text', n.content)) FROM n, r, l
+    || CASE WHEN n.attaches THEN (SELECT coalesce(jsonb_agg(a.block ORDER BY a.place), '[]')
+      FROM memory_attachment a WHERE a.message_id = n.id) ELSE '[]' END
+    || jsonb_build_array(jsonb_build_object('type', 'text', 'text', {SAID})) FROM n, r, l
   RETURNING seq, blocks),
 t AS (
   UPDATE memory_thread SET pending = pending - (SELECT count(*) FROM m),

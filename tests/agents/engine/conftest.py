@@ -5,10 +5,10 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
-from django.contrib.auth.models import User
 from pytest_django import Settings
 
 from agents import services
+from agents.attaching import Upload
 from agents.engine import bell, jobs
 from agents.services import Accepted
 from goals.models import Goal
@@ -45,11 +45,11 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: Settings) -
 
 
 @pytest.fixture
-def say(goal: Goal, rung: list[UUID]) -> Callable[[str], AgentRun]:
-    """Send a message and work on everything that was rung for, until all is quiet."""
+def say(goal: Goal, rung: list[UUID]) -> Callable[..., AgentRun]:
+    """Send a message, with files, and work on everything that was rung for, until all is quiet."""
 
-    def say(text: str, user: User | None = None) -> AgentRun:
-        accepted: Accepted = services.send_message(goal.thread, text)
+    def say(text: str, *files: Upload) -> AgentRun:
+        accepted: Accepted = services.send_message(goal.thread, text, files=files)
         while rung:
             jobs.run(str(rung.pop(0)))
         assert accepted.run_id
