@@ -1,6 +1,7 @@
 """What only Anthropic's Messages do, over real HTTP against a server as strict as the vendor."""
 
 import json
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -20,7 +21,7 @@ def started(usage: dict[str, int]) -> bytes:
     return A("message_start", {"message": {"type": "message", "role": "assistant", "content": [], "usage": usage}})
 
 
-def block(index: int, opened: dict[str, object], *deltas: dict[str, object]) -> bytes:
+def block(index: int, opened: Mapping[str, object], *deltas: Mapping[str, object]) -> bytes:
     events = [A("content_block_start", {"index": index, "content_block": opened})]
     events += [A("content_block_delta", {"index": index, "delta": delta}) for delta in deltas]
     return b"".join([*events, A("content_block_stop", {"index": index})])
