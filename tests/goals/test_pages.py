@@ -24,7 +24,7 @@ from tests.factories import (
     ThreadMessageFactory,
     UserFactory,
 )
-from tests.llm_server import LLMServer
+from tests.llm_server import LLMServer, Reply, Status
 
 pytestmark = pytest.mark.django_db
 XSS = "<img src=x onerror=alert(1)>"
@@ -297,6 +297,21 @@ def test_the_test_button_says_which_models_a_server_has(client: Client) -> None:
         server.pages["/v1/models"] = {"object": "list", "data": [{"id": "small"}, {"id": "large"}]}
         tested = client.post("/settings/models/test/", {"kind": "compatible", "compatible-url": server.url})
         assert "The server has: large, small." in said(tested)
+
+
+def test_anthropic_is_tested_and_connected_with_a_key(client: Client, user: User) -> None:
+    assert "Claude models" in client.get("/settings/models/").content.decode()
+    assert "needs an API key" in said(client.post("/settings/models/test/", {"kind": "anthropic"}))
+    with LLMServer() as server:
+        fields = {"kind": "anthropic", "anthropic-url": server.url, "anthropic-key": "sk-ant-0123456789"}
+        wrong = {"type": "error", "error": {"type": "authentication_error", "message": "invalid x-api-key"}}
+        server.script([Status(401, body=wrong), Reply(calls=[("report_ready", {"ready": True})])])
+        assert "The key is wrong" in said(client.post("/settings/models/test/", fields))
+        assert "Tools work." in said(client.post("/settings/models/test/", fields))
+        assert not server.violations
+    client.post("/settings/models/", {"kind": "anthropic", "anthropic-key": "sk-ant-0123456789"})
+    saved = ModelConnection.objects.get(user=user)
+    assert (saved.kind, saved.base_url, saved.model) == ("anthropic", "https://api.anthropic.com", "claude-sonnet-5-5")
 
 
 def said(answer: Iterable[bytes]) -> str:

@@ -1,16 +1,21 @@
 """Whatever a crash left behind, the model sees a history that every vendor accepts."""
 
+from dataclasses import replace
+
 import orjson
 import pytest
 from hypothesis import given, strategies as st
 
+from agents.providers.anthropic_body import MessagesBody
 from agents.providers.base import ModelRequest
 from agents.providers.chat_body import ChatBody
+from memory.compaction import clipped
 from memory.degrade import LADDER, Remedy, Rung, apply, degraded
 from memory.grammar import Grammar, Ungrammatical
 from memory.media import LARGEST, LEFT_OUT, within_size
 from memory.messages import Block, Message, Text, Thinking, ToolResult, ToolUse, assistant, tool, user
 from memory.repair import INTERRUPTED, NO_OUTPUT, repaired
+from tests.llm_anthropic_rules import violation as messages_violation
 from tests.llm_script import Request, violation
 
 
@@ -84,6 +89,25 @@ def test_blank_words_and_thoughts_without_words_are_left_out() -> None:
     ]
 
 
+SIGNED = Thinking(text="hm", signature="sealed", maker="vendor")
+SAID = Message(role="assistant", blocks=(SIGNED, Text(text="x" * 900), call("a")))
+
+
+def test_prv_08_b_what_is_changed_loses_its_thoughts_as_a_whole() -> None:
+    """By the trimmer, by a rung of the ladder, by the repair; and what is not changed keeps them."""
+    trimmed, _ = clipped([SAID, result("a")], 500)
+    assert [type(block) for block in trimmed.blocks] == [Text, ToolUse]
+    assert clipped([SAID, result("a")], 1_000)[0] is SAID
+    picture = Message(role="assistant", blocks=(SIGNED, Text(text=f"data:image/png;base64,{'A' * LARGEST}")))
+    assert not any(isinstance(block, Thinking) for block in degraded(picture, Rung.MEDIA).blocks)
+    assert degraded(SAID, Rung.MEDIA) is SAID
+    blank = Message(role="assistant", blocks=(SIGNED, Text(text=" "), call("b")))
+    again = Message(role="assistant", blocks=(SIGNED, Text(text="And"), call("a")))
+    fixed = repaired([SAID, result("a"), blank, result("b"), again])
+    assert fixed[0] is SAID
+    assert [fixed[2].blocks, fixed[4].blocks] == [(call("b"),), (Text(text="And"),)]
+
+
 def test_media_that_no_vendor_takes_are_left_out() -> None:
     picture = f"Look: data:image/png;base64,{'A' * LARGEST} nice"
     assert within_size(user(picture)) == user(f"Look: {LEFT_OUT} nice")
@@ -98,6 +122,7 @@ IDS = st.sampled_from("abcdef")
 BLOCK: st.SearchStrategy[Block] = st.one_of(
     st.sampled_from(["x", "", " \n", "data:image/png;base64,AA"]).map(lambda text: Text(text=text)),
     st.sampled_from(["hm", ""]).map(lambda text: Thinking(text=text)),
+    st.sampled_from(["hm", ""]).map(lambda text: Thinking(text=text, signature="sealed", maker="vendor")),
     st.builds(ToolUse, id=IDS, name=st.just("look"), arguments=st.just({}), problem=st.sampled_from([None, "cut off"])),
     st.builds(ToolResult, id=IDS, content=st.sampled_from(["seen", "", INTERRUPTED, LONG]), is_error=st.booleans()),
 )
@@ -115,9 +140,14 @@ RECORDED = st.dictionaries(IDS, st.sampled_from(["done", ""])).map(
 
 
 def strict(history: list[Message]) -> str:
-    """What the strict server of the tests says to a history."""
-    raw = b"".join(ChatBody("max_tokens").serialise(ModelRequest("m", "Be brief.", history), with_usage=True))
-    return violation(Request("POST", "/v1/chat/completions", {}, raw, orjson.loads(raw)))
+    """What the strict server of the tests says to a history, in each of its dialects."""
+    request = ModelRequest("m", "Be brief.", history)
+    chat = b"".join(ChatBody("max_tokens").serialise(request, with_usage=True))
+    said = violation(Request("POST", "/v1/chat/completions", {}, chat, orjson.loads(chat)))
+    turns = replace(request, messages=[user("hi"), *history, user("ping")])
+    body = b"".join(MessagesBody("vendor").serialise(turns))
+    known = {"anthropic-version": "any"}
+    return said or messages_violation(Request("POST", "/v1/messages", known, body, orjson.loads(body)))
 
 
 @given(ROWS, RECORDED)

@@ -81,7 +81,7 @@ def test_an_address_left_empty_means_the_kinds_own() -> None:
 def test_the_registry_costs_nothing_until_something_is_called() -> None:
     script = (
         "import sys, agents.providers.catalog, agents.providers.pool, agents.providers.probe\n"
-        "assert not {'openai', 'httpx2', 'httpx', 'django'} & set(sys.modules)"
+        "assert not {'anthropic', 'openai', 'httpx2', 'httpx', 'django'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", script], check=True)
 
