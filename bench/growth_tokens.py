@@ -86,13 +86,13 @@ def words(number: int) -> str:
     return (f"In turn {number} this was said of the half marathon in May, shoe {number * 7}. " * 30)[: LENGTH - 1] + "."
 
 
-def run(session_tokens: int) -> Course:
+def run(session_tokens: int, turns: int = TURNS) -> Course:
     course = Course(session_tokens)
     model = PrefixCache(lambda request: Reply(words(len(request.raw)), chunk_size=500))
     with LLMServer() as server, _waymark(server.url, session_tokens) as api:
         server.always(model)
         goal = api.ask("goals", {"title": "Run a half marathon"})["id"]
-        for number in range(TURNS):
+        for number in range(turns):
             api.say(goal, words(number))
             _let_it_sum_up(server, model, session_tokens)
         if server.violations:

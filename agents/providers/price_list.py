@@ -1,6 +1,6 @@
 """List prices of models: the table that genai-prices keeps, as it lies in the package. Nothing is fetched at run time.
 
-It is imported when the first price is asked for (4 MB and 0.15 s beside the SDK of a vendor; docs/decisions/0003).
+It is imported when the first price is asked for (4 MB and 0.15 s beside the SDK of a vendor; docs/decisions/0005).
 """
 
 import time

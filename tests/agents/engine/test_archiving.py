@@ -262,10 +262,10 @@ def test_an_address_that_is_none_is_a_failure_on_record(goal: Goal, llm: LLMServ
 def test_the_cost_of_summaries_is_part_of_what_the_month_cost(goal: Goal, llm: LLMServer) -> None:
     goal.user.model_connections.update(kind="openai", model="gpt-5-mini")
     talk(goal, 2)
-    summaries(llm, Reply(text=SUMMARY, usage=(1_000_000, 0)))
+    summaries(llm, Reply(text=SUMMARY, usage=(1_000_000, 1)))
     archiving.archive_session(goal.thread_id, IDLE)
     shell = build(goal.user)
-    assert (shell.spent, shell.spent_known) == (Decimal("0.25"), True)
+    assert (shell.spent, shell.spent_known) == (Decimal("0.250002"), True)
 
 
 def test_con_03_e_two_at_once_make_one_archive_and_pay_one_summary(goal: Goal, llm: LLMServer) -> None:

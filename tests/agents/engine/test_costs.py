@@ -10,6 +10,7 @@ from pytest_django import Settings
 
 from agents.models import CallStatus, ModelCall, ModelPrice
 from agents.prices import set_price
+from agents.providers.base import Usage
 from goals.models import Goal
 from memory.models import AgentRun
 from tests.llm_script import DONE, D, Drop, F, Raw, Reply, Status, event
@@ -63,6 +64,29 @@ def test_cos_01_cached_tokens_are_a_part_of_the_input(
     assert (call.input_tokens, call.output_tokens, call.cached_tokens) == (20_000, 900, cached)
     assert (call.cost, call.estimated) == (Decimal(expected), False)
     assert (run.cost, run.cost_known, run.input_tokens) == (Decimal(expected), True, 20_000)
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        pytest.param(Usage(82_060, 500, 80_000, 2_000), "0.03918", id="cos_01_b"),
+        pytest.param(Usage(82_060, 500, 80_000, 2_000, cost=Decimal("0.0271")), "0.0271", id="the_vendors_own_charge"),
+        pytest.param(Usage(cost=Decimal("0.5")), "0.5", id="a_charge_without_counts"),
+    ],
+)
+def test_what_only_some_vendors_say_is_kept_with_call_and_run(
+    goal: Goal, say: Say, llm: LLMServer, monkeypatch: pytest.MonkeyPatch, said: Usage, expected: str
+) -> None:
+    """No dialect of this server writes to a cache or names a charge, so the translation of usage is exchanged."""
+    monkeypatch.setattr("agents.providers.chat_reply._usage", lambda *_: said)
+    priced(goal.user, input=3, output=15, cached="0.30", written="3.75")
+    llm.script([answer(usage(1, 1))])
+    run = say("Hi")
+    call = only_call(run)
+    assert call.cost == run.cost == Decimal(expected)
+    assert call.written_tokens == said.written_tokens
+    assert (run.written_tokens, run.cached_tokens) == (said.written_tokens or 0, said.cached_tokens or 0)
+    assert call.estimated == (said.input_tokens is None)
 
 
 def test_cos_02_a_running_totals_are_not_summed_up(goal: Goal, say: Say, llm: LLMServer) -> None:
