@@ -3,7 +3,7 @@
 import base64
 import hashlib
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import orjson
 
@@ -15,6 +15,25 @@ from tests.llm_thoughts import Thoughts
 def A(kind: str, fields: Json | None = None) -> bytes:
     """An event of the stream, written as in cases.md."""
     return b"event: %b\ndata: %b\n\n" % (kind.encode(), orjson.dumps({"type": kind, **(fields or {})}))
+
+
+def started(usage: dict[str, int]) -> bytes:
+    return A("message_start", {"message": {"type": "message", "role": "assistant", "content": [], "usage": usage}})
+
+
+def block(index: int, opened: Mapping[str, object], *deltas: Mapping[str, object]) -> bytes:
+    events = [A("content_block_start", {"index": index, "content_block": opened})]
+    events += [A("content_block_delta", {"index": index, "delta": delta}) for delta in deltas]
+    return b"".join([*events, A("content_block_stop", {"index": index})])
+
+
+def stopped(reason: str, output: int = 15, **delta: object) -> bytes:
+    last = {"delta": {"stop_reason": reason, **delta}, "usage": {"output_tokens": output}}
+    return A("message_delta", last) + A("message_stop")
+
+
+def text(index: int, *pieces: str) -> bytes:
+    return block(index, {"type": "text", "text": ""}, *({"type": "text_delta", "text": piece} for piece in pieces))
 
 
 class Messages:
