@@ -7,7 +7,7 @@ bytes.
 
 import functools
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from pydantic import JsonValue
@@ -31,6 +31,9 @@ def legal_name(name: str) -> str:
     return _ILLEGAL.sub("_", bare)[:64] or "unnamed"
 
 
+type Translator = Callable[[Message, set[str]], list[dict[str, JsonValue]]]
+
+
 @dataclass(slots=True)
 class Piece:
     """Messages that follow each other, as they are sent.
@@ -49,14 +52,18 @@ class Piece:
 
 @dataclass(slots=True)
 class Translated:
-    """What was sent of some messages, piece by piece, so that a history that goes on differently loses its end only."""
+    """What was sent of some messages, piece by piece, so that a history that goes on differently loses its end only.
 
+    translate: says what may be sent of a message, and adds the ids of its calls to the set.
+    """
+
+    translate: Translator
     pieces: list[Piece] = field(default_factory=list)
 
     def follow(self, messages: Sequence[Message]) -> None:
         """Keep what says the same, translate the rest, many together: that is several times cheaper than one by one."""
         for start in range(self._keep(messages), len(messages), TOGETHER):
-            self._add(_piece(messages[start : start + TOGETHER]))
+            self._add(self._piece(messages[start : start + TOGETHER]))
 
     def _keep(self, messages: Sequence[Message]) -> int:
         """Drop the pieces from the first that has changed; return how many messages stay. Comparing lists is cheap as
@@ -71,6 +78,11 @@ class Translated:
             kept += len(now)
         return kept
 
+    def _piece(self, messages: Sequence[Message]) -> Piece:
+        ids: set[str] = set()
+        sent = [item for message in messages for item in self.translate(message, ids)]
+        return Piece(list(messages), dumps(sent)[1:-1] if sent else b"", ids)
+
     def _add(self, piece: Piece) -> None:
         """Let small pieces grow together: each step of a run brings one."""
         while self.pieces and len(self.pieces[-1].messages) <= min(len(piece.messages), TOGETHER // 2):
@@ -79,17 +91,20 @@ class Translated:
 
 
 class ChatBody:
-    """Serialises the calls of one run.
+    """Serialises the calls of one run. Other dialects open the body otherwise and translate messages otherwise.
 
     limit_field: the server's name for the limit of output tokens.
+    memo: under which name a request keeps what was made of its messages.
     """
+
+    memo = MEMO
 
     def __init__(self, limit_field: str) -> None:
         self._limit_field = limit_field
         self._asked: tuple[ModelRequest, bool] | None = None
         self._opening = b""
         self._system: list[bytes] = []
-        self._history = Translated()
+        self._history = Translated(self._translator())
 
     @property
     def ids(self) -> set[str]:
@@ -101,8 +116,9 @@ class ChatBody:
         `with_usage` asks the server to count tokens, which some refuse."""
         asked = replace(request, messages=(), tools=tuple(request.tools)), with_usage
         if asked != self._asked:
-            self._asked, self._opening, self._system = asked, self._open(request, with_usage), _system(request)
-        kept = request.memo.setdefault(MEMO, self._history) if request.memo is not None else self._history
+            opening = dumps(self._head(request, with_usage))[:-1] + b',"messages":['
+            self._asked, self._opening, self._system = asked, opening, _system(request)
+        kept = request.memo.setdefault(self.memo, self._history) if request.memo is not None else self._history
         assert isinstance(kept, Translated)
         kept.follow(request.messages)
         self._history = kept
@@ -110,22 +126,25 @@ class ChatBody:
         parts = [part for each in sent for part in (b",", each)]
         return [self._opening, *parts[1:], b"]}"]
 
-    def _open(self, request: ModelRequest, with_usage: bool) -> bytes:
+    def _translator(self) -> Translator:
+        return translate
+
+    def _head(self, request: ModelRequest, with_usage: bool) -> dict[str, JsonValue]:
         head: dict[str, JsonValue] = {"model": request.model, "stream": True}
         if with_usage:
             head["stream_options"] = {"include_usage": True}
         if request.max_output_tokens is not None:
             head[self._limit_field] = request.max_output_tokens
         if request.tools:
-            head["tools"] = [_tool(spec) for spec in request.tools]
-        return dumps(head)[:-1] + b',"messages":['
+            head["tools"] = [tool(spec) for spec in request.tools]
+        return head
 
 
 def _system(request: ModelRequest) -> list[bytes]:
     return [dumps({"role": "system", "content": request.system})] if request.system.strip() else []
 
 
-def _tool(spec: ToolSpec) -> JsonValue:
+def tool(spec: ToolSpec) -> JsonValue:
     function: dict[str, JsonValue] = {
         "name": legal_name(spec.name),
         "description": spec.description,
@@ -134,13 +153,7 @@ def _tool(spec: ToolSpec) -> JsonValue:
     return {"type": "function", "function": function}
 
 
-def _piece(messages: Sequence[Message]) -> Piece:
-    ids: set[str] = set()
-    sent = [item for message in messages for item in _translate(message, ids)]
-    return Piece(list(messages), dumps(sent)[1:-1] if sent else b"", ids)
-
-
-def _translate(message: Message, ids: set[str]) -> list[dict[str, JsonValue]]:
+def translate(message: Message, ids: set[str]) -> list[dict[str, JsonValue]]:
     """Return what may be sent of a message, which may be nothing (HIS-04), and add its calls to `ids`."""
     sent: list[dict[str, JsonValue]] = []
     texts: list[str] = []

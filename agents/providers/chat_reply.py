@@ -35,7 +35,7 @@ class ChatReply:
         """Take one chunk in. `choices` may be empty or missing, as in counts of tokens (case PRV-05)."""
         usage = payload.get("usage")
         if isinstance(usage, dict):
-            self.usage = _usage(usage)
+            self.usage = self._usage(usage)
         choices = payload.get("choices")
         if isinstance(choices, list) and choices and isinstance(choices[0], dict) and not self.is_full:
             self._choice(choices[0])
@@ -94,6 +94,9 @@ class ChatReply:
                 if isinstance(piece, dict):
                     self._take_up(self._calls.feed(piece, self._room))
 
+    def _usage(self, usage: Payload) -> Usage:
+        return _usage(usage)
+
     def _take_up(self, characters: int) -> None:
         self.received += characters
         self._room -= characters
@@ -119,8 +122,8 @@ def _usage(usage: Payload) -> Usage:
     """Servers that count along repeat a running total, so the last one holds (case COS-02)."""
     details = usage.get("prompt_tokens_details")
     cached = details.get("cached_tokens") if isinstance(details, dict) else usage.get("prompt_cache_hit_tokens")
-    return Usage(_count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens")), _count(cached))
+    return Usage(count(usage.get("prompt_tokens")), count(usage.get("completion_tokens")), count(cached))
 
 
-def _count(value: JsonValue) -> int | None:
+def count(value: JsonValue) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

@@ -2,7 +2,7 @@
 
 import contextlib
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import httpx2
 import openai
@@ -14,9 +14,12 @@ from agents.providers.wire import Line, http_client
 
 class Client:
     """A connection and what goes with it, kept from run to run. The SDK says how a request looks, once; then each call
-    differs in its body only."""
+    differs in its body only.
 
-    def __init__(self, endpoint: Endpoint) -> None:
+    path: of the calls of a model, below the address or, with a slash before it, below the host. headers: that go with every request beside the SDK's.
+    """
+
+    def __init__(self, endpoint: Endpoint, path: str, headers: Mapping[str, str]) -> None:
         self.line = Line()
         self._http = http_client(self.line, endpoint.patience.idle, anywhere=endpoint.anywhere)
         self.sdk = openai.OpenAI(
@@ -25,11 +28,12 @@ class Client:
         # The SDK takes these from the environment, which may not be meant for this server.
         self.sdk.organization = self.sdk.project = None
         self._base = self.sdk.base_url
-        self._url = self._base.copy_with(raw_path=self._base.raw_path + b"chat/completions")
+        self._url = self._base.join(path)
+        self._more = headers
 
     @functools.cached_property
     def _headers(self) -> httpx2.Headers:
-        headers = {**self.sdk.default_headers, **self.sdk.auth_headers, "Accept-Encoding": "identity"}
+        headers = {**self.sdk.default_headers, **self.sdk.auth_headers, **self._more, "Accept-Encoding": "identity"}
         return httpx2.Headers({name: value for name, value in headers.items() if isinstance(value, str)})
 
     def post(self, body: Sequence[bytes]) -> httpx2.Response:
@@ -38,10 +42,12 @@ class Client:
         headers["Content-Length"] = str(sum(map(len, body)))
         return self._send(httpx2.Request("POST", self._url, headers=headers, content=body))
 
-    def list_models(self) -> bytes:
-        """Return the answer to the question which models there are. Raises: as `post`; ProviderError."""
-        url = self._base.copy_with(raw_path=self._base.raw_path + b"models")
-        with contextlib.closing(self._send(httpx2.Request("GET", url, headers=self._headers))) as response:
+    def page(self, path: str, body: bytes | None = None) -> bytes:
+        """Return what the server says of itself at `path`, below the address or, when it begins with a slash, below
+        the host; with a body it is posted. Raises: as `post`; ProviderError."""
+        url = self._base.join(path)
+        request = httpx2.Request("GET" if body is None else "POST", url, headers=self._headers, content=body)
+        with contextlib.closing(self._send(request)) as response:
             return read_whole(response, LONGEST_LIST)
 
     def _send(self, request: httpx2.Request) -> httpx2.Response:

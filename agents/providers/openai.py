@@ -7,7 +7,8 @@ they would cost more than the rest of a run (docs/performance). Importing this m
 
 import contextlib
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 import httpx2
 import openai
@@ -37,12 +38,18 @@ class OpenAIProvider:
     Args:
         endpoint: with its address; the API of OpenAI itself or of a compatible server.
         limit_field: the server's name for the limit of output tokens.
+        body: how calls are written, when the server wants more than that.
     """
 
-    def __init__(self, endpoint: Endpoint, *, limit_field: str = "max_completion_tokens") -> None:
+    path = "chat/completions"
+    headers: Mapping[str, str] = MappingProxyType({})
+
+    def __init__(
+        self, endpoint: Endpoint, *, limit_field: str = "max_completion_tokens", body: ChatBody | None = None
+    ) -> None:
         self._endpoint = endpoint
-        self._body = ChatBody(limit_field)
-        self._client = _idle.take(endpoint) or Client(endpoint)
+        self._body = body or ChatBody(limit_field)
+        self._client = _idle.take(endpoint) or Client(endpoint, self.path, self.headers)
         self._busy = False
 
     def stream(self, request: ModelRequest, cancel: CancelToken) -> Iterator[Chunk]:
@@ -55,25 +62,38 @@ class OpenAIProvider:
             except _FAILURES as error:
                 cancel.check()
                 # Without its cause: the SDK's errors hold the request and with it the key.
-                raise translated(error, self._endpoint.api_key) from None
+                raise self._translated(error) from None
         self._busy = False
 
     def models(self, cancel: CancelToken) -> list[str]:
         """Return the names of the models the server offers, sorted. Raises: ProviderError, Cancelled."""
+        return sorted(name for model in self._listed(cancel) if isinstance(name := model.get("id"), str))
+
+    def _listed(self, cancel: CancelToken) -> list[Payload]:
+        """What the server says of its models. Raises: as `_page`."""
+        data = self._page("models", cancel).get("data")
+        return [model for model in data if isinstance(model, dict)] if isinstance(data, list) else []
+
+    def _page(self, path: str, cancel: CancelToken, body: bytes | None = None) -> Payload:
+        """Return the object that the server answers with at `path` (see `Client.page`).
+
+        Raises:
+            ProviderError: it answered with something else, or not at all.
+            Cancelled: the token was set.
+        """
         self._begin()
         try:
             with cancel.on_cancel(self._client.line.cut):
-                answer = loads(self._client.list_models())
+                answer = loads(self._client.page(path, body))
         except ValueError:
-            raise errors.failure(Trouble.REFUSED_REQUEST, "what it answered is not a list of models") from None
+            raise errors.failure(
+                Trouble.REFUSED_REQUEST, "what it answered is not a list of models, or not what one can"
+            ) from None
         except _FAILURES as error:
             cancel.check()
-            raise translated(error, self._endpoint.api_key) from None
+            raise self._translated(error) from None
         self._busy = False
-        data = answer.get("data") if isinstance(answer, dict) else None
-        listed = data if isinstance(data, list) else []
-        names = (model.get("id") for model in listed if isinstance(model, dict))
-        return sorted(name for name in names if isinstance(name, str))
+        return answer if isinstance(answer, dict) else {}
 
     def close(self) -> None:
         """Give the client back for the next run; one that was left in mid-stream is closed."""
@@ -109,7 +129,7 @@ class OpenAIProvider:
         return response
 
     def _read(self, response: httpx2.Response, cancel: CancelToken) -> Iterator[Chunk]:
-        reply = ChatReply(self._endpoint.answer_length)
+        reply = self._new_reply()
         try:
             yield from self._deltas(response, reply, cancel)
         except httpx2.TransportError as error:
@@ -125,7 +145,7 @@ class OpenAIProvider:
     def _deltas(self, response: httpx2.Response, reply: ChatReply, cancel: CancelToken) -> Iterator[Chunk]:
         """Yield what each read brought, in one piece."""
         received, since = 0, time.monotonic()
-        for events in _events(response):
+        for events in self._events(response):
             cancel.check()
             for event in events:
                 self._take(event, reply)
@@ -149,14 +169,27 @@ class OpenAIProvider:
     def _refuse_error(self, payload: Payload, reply: ChatReply) -> None:
         error = payload.get("error") or (payload if payload.get("object") == "error" else None)
         if error:
-            raise errors.from_frame(error, self._endpoint.api_key, reply.usage)
+            raise errors.from_frame(self._plain(error), self._endpoint.api_key, reply.usage)
+
+    def _new_reply(self) -> ChatReply:
+        return ChatReply(self._endpoint.answer_length)
+
+    def _events(self, response: httpx2.Response) -> Iterator[list[SSE]]:
+        """Yield the events of each read, which may be none: a mere sign of life."""
+        return _events(response)
+
+    def _plain(self, error: object) -> object:
+        """What the server says of a failure, in the form that everybody else uses."""
+        return error
+
+    def _translated(self, error: Exception) -> ProviderError:
+        if isinstance(error, openai.APIStatusError):
+            error.body = self._plain(error.body)
+        return translated(error, self._endpoint.api_key)
 
 
 def _events(response: httpx2.Response) -> Iterator[list[SSE]]:
-    """Yield the events of each read, which may be none: a mere sign of life.
-
-    A server that ignores `stream` answers with one JSON document, which counts as one event.
-    """
+    """A server that ignores `stream` answers with one JSON document, which counts as one event."""
     if "json" in response.headers.get("content-type", ""):
         yield [SSE(read_whole(response, LONGEST_PIECE))]
         return
