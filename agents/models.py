@@ -2,12 +2,16 @@
 
 import dataclasses
 from datetime import timedelta
+from uuid import UUID
 
 from django.conf import settings
 from django.db import models
 from django.db.models.functions import Now
 
 from agents.agentable import Agentable, Limits, agentable_of
+from agents.providers.capabilities import Capabilities
+from agents.providers.catalog import kind_of
+from agents.providers.known_models import known
 from memory.ids import new_id
 from memory.models import AgentRun, Author, Note, OwnedQuerySet, RunStatus, Thread
 from memory.notes import create_note
@@ -20,7 +24,13 @@ class ConnectionQuerySet(OwnedQuerySet["ModelConnection"]):
 
 
 class ModelConnection(models.Model):
-    """A way to a model that a user has set up. `sealed_key` is encrypted (see `agents.secrets`) and write-only."""
+    """A way to a model that a user has set up. `sealed_key` is encrypted (see `agents.secrets`) and write-only.
+
+    learned, corrections: see `agents.providers.capabilities`; what the server has said, and what the user says instead.
+    routing: the fields of `agents.providers.base.Routing` that are set. works, verdict: the last test and its words.
+    """
+
+    NAME_LENGTH = 80
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="model_connections")
@@ -28,7 +38,14 @@ class ModelConnection(models.Model):
     base_url = models.CharField(max_length=500, blank=True, default="")
     sealed_key = models.TextField(blank=True, default="")
     key_hint = models.CharField(max_length=4, blank=True, default="", help_text="Last characters of the key")
+    name = models.CharField(max_length=NAME_LENGTH, blank=True, default="", db_default="")
     model = models.CharField(max_length=200)
+    learned = models.JSONField(default=dict, blank=True, db_default=models.Value({}, models.JSONField()))
+    corrections = models.JSONField(default=dict, blank=True, db_default=models.Value({}, models.JSONField()))
+    routing = models.JSONField(default=dict, blank=True, db_default=models.Value({}, models.JSONField()))
+    tested_at = models.DateTimeField(null=True, blank=True)
+    works = models.BooleanField(null=True, blank=True)
+    verdict = models.CharField(max_length=500, blank=True, default="", db_default="")
     is_default = models.BooleanField(default=False)
     created_at = models.DateTimeField(db_default=Now())
 
@@ -43,7 +60,18 @@ class ModelConnection(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.model}"
+        return self.name or f"{self.model} ({kind_of(self.kind).label})"
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the user says, else the server, else the table."""
+        said, learned = Capabilities.read(self.corrections), Capabilities.read(self.learned)
+        return said.over(learned).over(known(self.kind, self.model))
+
+    @property
+    def lacks_tools(self) -> bool:
+        """Whether it is known that no agent can work with it."""
+        return self.capabilities.tools is False
 
 
 class UserAgent(Agentable):
@@ -57,6 +85,12 @@ class UserAgent(Agentable):
     user = models.OneToOneField(settings.AUTH_USER_MODEL, models.CASCADE, related_name="agent")
     time_zone = models.CharField(max_length=60, default="Etc/UTC")
     theme = models.CharField(max_length=10, choices=Theme, default=Theme.SYSTEM)
+    summariser = models.ForeignKey(
+        ModelConnection, models.SET_NULL, null=True, blank=True, related_name="+", help_text="For summaries and titles"
+    )
+    stand_in = models.ForeignKey(
+        ModelConnection, models.SET_NULL, null=True, blank=True, related_name="+", help_text="When a model is away"
+    )
     welcomed = models.BooleanField(default=False, help_text="Whether the first run was finished or skipped")
 
     prompt = "assistant"
@@ -115,6 +149,10 @@ class AgentTask(Agentable):
     def disabled_tools(self) -> frozenset[str]:
         """What is switched off for the agent that sent it off is off for it too (mission A3)."""
         return agentable_of(self.parent).disabled_tools()
+
+    def connection_id(self) -> UUID | None:
+        """What a goal keeps to a model of its own stays there when it sends helpers off."""
+        return agentable_of(self.parent).connection_id()
 
     def limits(self) -> Limits:
         limits = super().limits()

@@ -7,6 +7,7 @@ from uuid import UUID
 from rest_framework import serializers
 
 from agents.live import snapshot
+from agents.models import ModelConnection
 from memory.models import (
     AgentHistory,
     AgentRun,
@@ -206,6 +207,23 @@ class WholeSessionShape(SessionShape):
 
     class Meta(SessionShape.Meta):
         fields = [*SessionShape.Meta.fields, "entries"]
+        read_only_fields = fields
+
+
+class ModelShape(serializers.ModelSerializer[ModelConnection]):
+    """Facts that nobody knows are null."""
+
+    name = serializers.CharField(source="__str__")
+    tools = serializers.BooleanField(source="capabilities.tools", allow_null=True)
+    images = serializers.BooleanField(source="capabilities.images", allow_null=True)
+    context_length = serializers.IntegerField(source="capabilities.context_length", allow_null=True, help_text="Tokens")
+
+    class Meta:
+        model = ModelConnection
+        fields = [
+            *("id", "name", "kind", "model", "is_default", "works", "tested_at", "created_at"),
+            *("tools", "images", "context_length"),
+        ]
         read_only_fields = fields
 
 

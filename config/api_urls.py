@@ -6,6 +6,7 @@ from agents.api.approvals import Approvals, DecideApproval, ResolveAction
 from agents.api.base import Nowhere, declared
 from agents.api.devices import Login, Logout
 from agents.api.docs import Docs, Schema
+from agents.api.models import Models
 from agents.api.threads import AssistantEvents, AssistantMessages
 from goals.api.goals import GoalEvents, GoalMessages, Goals, OneGoal
 from goals.api.notes import GoalNotes, OneNote
@@ -37,6 +38,7 @@ urlpatterns = declared(
         path("actions/<id:action_id>/resolve", ResolveAction.as_view(), name="action_resolve"),
         path("agent/messages", AssistantMessages.as_view(), name="agent_messages"),
         path("agent/events", AssistantEvents.as_view(), name="agent_events"),
+        path("models", Models.as_view(), name="models"),
         path("schema", Schema.as_view(), name="schema"),
         path("docs", Docs.as_view(), name="docs"),
         re_path(".*", Nowhere.as_view(), name="nowhere"),

@@ -252,6 +252,10 @@ WAYMARK_RETRY_OTHER_TRIES = env.int("WAYMARK_RETRY_OTHER_TRIES", default=2)
 WAYMARK_MODEL_IDLE_SECONDS = env.float("WAYMARK_MODEL_IDLE_SECONDS", default=120)
 WAYMARK_SLOW_MODEL_IDLE_SECONDS = env.float("WAYMARK_SLOW_MODEL_IDLE_SECONDS", default=600)
 WAYMARK_MODEL_SILENT_SECONDS = env.float("WAYMARK_MODEL_SILENT_SECONDS", default=600)
+# Ollama: the context to ask for when nothing else says it (it takes memory for all of it), and how long a model stays
+# loaded after a call.
+WAYMARK_OLLAMA_CONTEXT = env.int("WAYMARK_OLLAMA_CONTEXT", default=16_384)
+WAYMARK_OLLAMA_KEEP_SECONDS = env.int("WAYMARK_OLLAMA_KEEP_SECONDS", default=1_800)
 # Characters of one reply of a model, its text and its calls together; it is cut off there. An answer is drawn again and
 # again while it is written, and each time that its page is opened.
 WAYMARK_ANSWER_LENGTH = env.int("WAYMARK_ANSWER_LENGTH", default=200_000)

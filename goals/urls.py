@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from goals.views import chat, goals, home, jobs, models, notes, settings, styleguide, welcome
+from goals.views import chat, goals, home, jobs, model_tests, models, notes, settings, styleguide, welcome
 
 urlpatterns = [
     path("", home.home, name="home"),
@@ -30,8 +30,10 @@ urlpatterns = [
     path("settings/devices/", settings.settings_devices, name="settings_devices"),
     path("settings/devices/<uuid:device_id>/revoke/", settings.device_revoke, name="device_revoke"),
     path("settings/models/", models.settings_models, name="settings_models"),
-    path("settings/models/test/", models.model_test, name="model_test"),
-    path("settings/models/<uuid:connection_id>/test/", models.connection_test, name="connection_test"),
+    path("settings/models/uses/", models.model_uses, name="model_uses"),
+    path("settings/models/test/", model_tests.model_test, name="model_test"),
+    path("settings/models/<uuid:connection_id>/", models.connection_edit, name="connection_edit"),
+    path("settings/models/<uuid:connection_id>/test/", model_tests.connection_test, name="connection_test"),
     path("settings/models/<uuid:connection_id>/default/", models.connection_default, name="connection_default"),
     path("settings/models/<uuid:connection_id>/delete/", models.connection_delete, name="connection_delete"),
     path("styleguide/", styleguide.styleguide, name="styleguide"),

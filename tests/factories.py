@@ -16,7 +16,7 @@ from factory.declarations import LazyAttribute, LazyFunction, SelfAttribute, Seq
 from factory.django import DjangoModelFactory
 
 from agents import services, tokens
-from agents.connections import connect_model
+from agents.connecting import Given, connect_model
 from agents.models import AgentTask, CallStatus, DeviceToken, HealthReport, ModelCall, ModelConnection, UserAgent
 from goals.models import Goal
 from goals.services import create_goal
@@ -258,7 +258,7 @@ def think_with(user: User, url: str, key: str = "") -> None:
     this server."""
     user.is_staff = True
     user.save(update_fields=["is_staff"])
-    connect_model(user, "compatible", "test-model", url, key)
+    connect_model(user, "compatible", Given("test-model", url, key))
 
 
 class DeviceTokenFactory(Made[DeviceToken]):

@@ -21,7 +21,7 @@ from agents.live.announce import announce_action, cell_posted, status_changed
 from agents.live.events import Event, Failed
 from agents.live.stream import publish
 from agents.models import CallStatus
-from agents.providers.base import Finish, ProviderError, Reply, Usage
+from agents.providers.base import Finish, ProviderError, Reply, Trouble, Usage
 from memory.context import Context
 from memory.degrade import HISTORY_REFUSED
 from memory.messages import Message, assistant
@@ -105,6 +105,12 @@ class Ending:
     def paused(cls, error: ProviderError, later: Later, settled: Settled) -> Self:
         text = f"{error.message} The task is paused."
         return replace(cls.failed(error.trouble, text, settled), again_after=later.seconds)
+
+    @classmethod
+    def without_tools(cls, model: str) -> Self:
+        """Nothing was asked: an agent cannot work without tools, and many servers would only fail."""
+        text = f"{model} cannot use tools, which I need. Choose another model for me in the settings."
+        return cls.failed(Trouble.NO_TOOLS, text, NOTHING_CALLED)
 
     @classmethod
     def crashed(cls) -> Self:
