@@ -66,7 +66,7 @@ def change_connection(connection: ModelConnection, given: Given, learned: Capabi
     """Change what a connection is. With another address or model, what was learned and tested is of something else.
 
     Args:
-        learned: as in `connect_model`; None keeps what is known, unless it is of something else.
+        learned: as in `connect_model`; where it says nothing, what is known holds, unless it is of something else.
 
     Raises:
         Refused: the address changes and the key would go along without having been typed again; or it is in use where
@@ -78,7 +78,7 @@ def change_connection(connection: ModelConnection, given: Given, learned: Capabi
     if moves or connection.model != given.model:
         connection.learned, connection.works, connection.verdict, connection.tested_at = {}, None, "", None
     if learned is not None:
-        connection.learned = learned.stored()
+        connection.learned = learned.over(Capabilities.read(connection.learned)).stored()
     _fill(connection, given)
     if connection.is_default or _stands_in(connection):
         must_have_tools(connection)

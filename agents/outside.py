@@ -20,10 +20,12 @@ class Busy(Exception):
     """This user waits for an answer already."""
 
 
-def answer_later[T](user_id: int, ask: Callable[[], T], tell: Callable[[T], str]) -> StreamingHttpResponse:
-    """Answer with the HTML that `tell` makes of what `ask` returns. While it waits, the request holds neither a thread
-    nor a connection to the database, which `ask` must not use, but `tell` may. It must come to an end by itself, also
-    when nobody waits any more; then nothing is told.
+def answer_later[T](
+    user_id: int, ask: Callable[[], T], tell: Callable[[T], str], keep: Callable[[T], None] | None = None
+) -> StreamingHttpResponse:
+    """Answer with the HTML that `tell` makes of what `ask` returns, once `keep` has written it down. While it waits,
+    the request holds neither a thread nor a connection to the database, which only `keep` may use. `ask` must come to
+    an end by itself, also when nobody waits any more; then nothing is kept.
 
     Raises:
         Busy: one question at a time for each user.
@@ -31,7 +33,7 @@ def answer_later[T](user_id: int, ask: Callable[[], T], tell: Callable[[T], str]
     if not _asking.begin(user_id):
         raise Busy
     asked: Future[T] = _threads.submit(copy_context().run, _asked, user_id, ask)
-    return StreamingHttpResponse(_when_done(asked, tell))
+    return StreamingHttpResponse(_when_done(asked, tell, keep))
 
 
 def _asked[T](user_id: int, ask: Callable[[], T]) -> T:
@@ -41,7 +43,11 @@ def _asked[T](user_id: int, ask: Callable[[], T]) -> T:
         _asking.end(user_id)
 
 
-async def _when_done[T](answer: Future[T], tell: Callable[[T], str]) -> AsyncIterator[bytes]:
+async def _when_done[T](
+    answer: Future[T], tell: Callable[[T], str], keep: Callable[[T], None] | None
+) -> AsyncIterator[bytes]:
     """Who leaves does not cancel the question: otherwise one that had not begun would count for ever."""
     said = await asyncio.shield(asyncio.wrap_future(answer))
-    yield (await database_sync_to_async(tell)(said)).encode()
+    if keep is not None:
+        await database_sync_to_async(keep)(said)
+    yield tell(said).encode()

@@ -16,7 +16,8 @@ class Client:
     """A connection and what goes with it, kept from run to run. The SDK says how a request looks, once; then each call
     differs in its body only.
 
-    path: of the calls of a model, below the address or, with a slash before it, below the host. headers: that go with every request beside the SDK's.
+    path: of the calls of a model, below the address or, with a slash before it, below the host.
+    headers: that go with every request beside the SDK's.
     """
 
     def __init__(self, endpoint: Endpoint, path: str, headers: Mapping[str, str]) -> None:

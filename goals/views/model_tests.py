@@ -53,17 +53,15 @@ def connection_test(request: SignedInRequest, connection_id: UUID) -> HttpRespon
     def ask() -> tuple[Verdict, Capabilities]:
         return test_connection(choice.endpoint, choice.model), learn(choice.endpoint, choice.model)
 
-    def tell(found: tuple[Verdict, Capabilities]) -> str:
-        note_test(connection, *found)
-        return _line(found[0])
-
-    return _later(request, ask, tell)
+    return _later(request, ask, lambda found: _line(found[0]), lambda found: note_test(connection, *found))
 
 
-def _later[T](request: SignedInRequest, ask: Callable[[], T], tell: Callable[[T], str]) -> HttpResponseBase:
+def _later[T](
+    request: SignedInRequest, ask: Callable[[], T], tell: Callable[[T], str], keep: Callable[[T], None] | None = None
+) -> HttpResponseBase:
     """A server may take a minute to answer; one such question at a time for each user."""
     try:
-        return answer_later(request.user.pk, ask, tell)
+        return answer_later(request.user.pk, ask, tell, keep)
     except Busy:
         return HttpResponse(_line(Verdict(ok=False, message=_("Another test is still running."))), status=429)
 

@@ -167,7 +167,7 @@ def test_a_model_that_is_not_there_or_has_no_tools_is_said_so(server: OllamaServ
     server.models = {"m": LocalModel(can=["completion"])}
     error = refused(server)
     assert error.trouble is Trouble.NO_TOOLS
-    assert not error.refuses_content or error.trouble is not Trouble.REFUSED_REQUEST
+    assert not error.refuses_content
     server.models = {}
     assert refused(server).trouble is Trouble.MODEL_UNKNOWN
 
