@@ -9,6 +9,7 @@ from django.utils import timezone
 from agents.models import ModelConnection, UserAgent
 from agents.providers.base import Routing, Verdict
 from agents.providers.capabilities import Capabilities
+from agents.providers.catalog import kind_of
 from agents.refusals import Refused
 from agents.routing import stored
 from agents.secrets import seal
@@ -72,7 +73,7 @@ def change_connection(connection: ModelConnection, given: Given, learned: Capabi
         Refused: the address changes and the key would go along without having been typed again; or it is in use where
             tools are needed, and lacks them now.
     """
-    moves = connection.base_url != given.base_url
+    moves = connection.address != (given.base_url or kind_of(connection.kind).default_base_url)
     if moves and connection.sealed_key and not given.api_key:
         raise Refused("key_needed", "With another address the key must be given again.")
     if moves or connection.model != given.model:

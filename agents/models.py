@@ -63,6 +63,11 @@ class ModelConnection(models.Model):
         return self.name or f"{self.model} ({kind_of(self.kind).label})"
 
     @property
+    def address(self) -> str:
+        """Where it leads; an empty one is the kind's own."""
+        return self.base_url or kind_of(self.kind).default_base_url
+
+    @property
     def capabilities(self) -> Capabilities:
         """What the user says, else the server, else the table."""
         said, learned = Capabilities.read(self.corrections), Capabilities.read(self.learned)

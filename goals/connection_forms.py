@@ -181,7 +181,7 @@ def _initial(connection: ModelConnection) -> dict[str, object]:
     words = {True: "yes", False: "no", None: ""}
     return {
         "name": connection.name,
-        "base_url": connection.base_url,
+        "base_url": connection.address,
         "model": connection.model,
         "order": ", ".join(routing.order),
         "only_these": routing.only_these,

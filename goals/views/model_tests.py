@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from uuid import UUID
 
-from django.core.exceptions import NON_FIELD_ERRORS
+from django.core.exceptions import NON_FIELD_ERRORS, ImproperlyConfigured
 from django.http import HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404
 from django.template.loader import render_to_string
@@ -48,7 +48,10 @@ def model_test(request: SignedInRequest) -> HttpResponseBase:
 def connection_test(request: SignedInRequest, connection_id: UUID) -> HttpResponseBase:
     """Of a connection that is stored, with what it has shown."""
     connection = get_object_or_404(ModelConnection.objects.for_user(request.user), pk=connection_id)
-    choice = choice_of(connection, staff=request.user.is_staff)
+    try:
+        choice = choice_of(connection, staff=request.user.is_staff)
+    except ImproperlyConfigured:
+        return HttpResponse(_line(Verdict(ok=False, message=_("The stored key cannot be read. Give it again."))))
 
     def ask() -> tuple[Verdict, Capabilities]:
         return test_connection(choice.endpoint, choice.model), learn(choice.endpoint, choice.model)

@@ -1,8 +1,10 @@
 """The page of models: those that are connected, a new one, and who does what. The first run has its form as well."""
 
+from contextlib import suppress
 from uuid import UUID
 
 from django.contrib import messages
+from django.core.exceptions import ImproperlyConfigured
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.template.defaultfilters import filesizeformat
@@ -83,9 +85,10 @@ def connection_edit(request: SignedInRequest, connection_id: UUID) -> HttpRespon
 def _changed(request: SignedInRequest, connection: ModelConnection, form: EditForm) -> bool:
     given, kind = form.given(), kind_of(connection.kind)
     learned = None
-    if given.api_key or not connection.sealed_key or given.base_url == connection.base_url:
-        key = given.api_key or unseal(connection.sealed_key)  # a stored key goes nowhere but where it was given for
-        learned = _learned(request, kind, given.base_url, key, given.model)
+    if given.api_key or not connection.sealed_key or given.base_url == connection.address:
+        with suppress(ImproperlyConfigured):  # a key that cannot be read is only replaced
+            key = given.api_key or unseal(connection.sealed_key)  # a stored one goes nowhere but where it was given for
+            learned = _learned(request, kind, given.base_url, key, given.model)
     try:
         change_connection(connection, given, learned)
     except Refused as refused:

@@ -187,7 +187,12 @@ def test_a_session_is_too_long_when_it_fills_its_models_window(
     goal: Goal, say: Say, llm: LLMServer, monkeypatch: pytest.MonkeyPatch, window: int | None, is_long: bool
 ) -> None:
     asked: list[object] = []
-    monkeypatch.setattr(bell, "ring_archive", lambda *rung: asked.append(rung) or True)
+
+    def ring(*about: object) -> bool:
+        asked.append(about)
+        return True
+
+    monkeypatch.setattr(bell, "ring_archive", ring)
     goal.user.model_connections.update(corrections={"context_length": window} if window else {})
     llm.script([Reply("Hello.", usage=(800, 10))])
     say("Hi")
