@@ -123,17 +123,29 @@ def remove_connection(connection: ModelConnection) -> None:
             make_default(following)
 
 
-def choose_for_uses(agent: UserAgent, *, summariser: ModelConnection | None, stand_in: ModelConnection | None) -> None:
+def choose_for_uses(
+    agent: UserAgent,
+    *,
+    summariser: ModelConnection | None,
+    stand_in: ModelConnection | None,
+    default: ModelConnection | None = None,
+) -> None:
     """Set who writes summaries and titles, and who answers when another model is out of reach; None goes back to the
     default, and to nobody.
 
+    Args:
+        default: is used for everything else from now on; None changes nothing.
+
     Raises:
-        Refused: the model that stands in lacks tools.
+        Refused: a model that is not for summaries lacks tools.
     """
-    if stand_in is not None:
-        must_have_tools(stand_in)
-    agent.summariser, agent.stand_in = summariser, stand_in
-    agent.save(update_fields=["summariser", "stand_in"])
+    for connection in filter(None, (default, stand_in)):
+        must_have_tools(connection)
+    with transaction.atomic():
+        agent.summariser, agent.stand_in = summariser, stand_in
+        agent.save(update_fields=["summariser", "stand_in"])
+        if default is not None:
+            make_default(default)
 
 
 def must_have_tools(connection: ModelConnection) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 from django import forms
 from django.contrib.auth.models import User
 from django.db.models import QuerySet
+from django.forms import BoundField
 from django.utils.translation import gettext_lazy as _
 
 from agents.connecting import Given
@@ -13,6 +14,7 @@ from agents.providers import addresses
 from agents.providers.base import Routing
 from agents.providers.capabilities import LONGEST_WINDOW, Capabilities
 from agents.providers.catalog import Kind, kind_of, known_kinds
+from agents.providers.known_models import known
 from agents.routing import routing_of
 
 URL_LENGTH = 500
@@ -76,8 +78,8 @@ class EditForm(forms.Form):
         label=_("Listed as"), required=False, max_length=100, help_text=_("Public attribution there. Blank: none.")
     )
     referer = forms.URLField(label=_("Listed address"), required=False, max_length=200)
-    tools = forms.TypedChoiceField(label=_("Uses tools"))
-    images = forms.TypedChoiceField(label=_("Sees images"))
+    tools = forms.ChoiceField(label=_("Uses tools"), required=False)
+    images = forms.ChoiceField(label=_("Sees images"), required=False)
     context_length = forms.IntegerField(
         label=_("Context, in tokens"),
         required=False,
@@ -87,6 +89,7 @@ class EditForm(forms.Form):
     )
 
     ROUTING = ("order", "only_these", "require_parameters", "deny_training", "title", "referer")
+    FACTS = ("tools", "images", "context_length")
 
     def __init__(self, connection: ModelConnection, data: Any = None) -> None:
         super().__init__(data, initial=_initial(connection))
@@ -94,11 +97,21 @@ class EditForm(forms.Form):
         dropped = () if self._kind.routes else self.ROUTING
         for name in (*dropped, *(() if self._kind.needs_url else ("base_url", "api_key"))):
             del self.fields[name]
-        found = Capabilities.read(connection.learned)
+        found = Capabilities.read(connection.learned).over(known(connection.kind, connection.model))
         for name in ("tools", "images"):
             answer = {True: _("yes"), False: _("no"), None: _("not known")}[getattr(found, name)]
             choices = [("", _("As found (%(answer)s)") % {"answer": answer}), ("yes", _("Yes")), ("no", _("No"))]
-            self.fields[name] = forms.ChoiceField(label=self.fields[name].label, choices=choices, required=False)
+            self.fields[name].choices = choices  # type: ignore[attr-defined]
+
+    def place(self) -> list[BoundField]:
+        """What leads to the model."""
+        return [bound for bound in self if bound.name not in (*self.ROUTING, *self.FACTS)]
+
+    def routing(self) -> list[BoundField]:
+        return [bound for bound in self if bound.name in self.ROUTING]
+
+    def facts(self) -> list[BoundField]:
+        return [bound for bound in self if bound.name in self.FACTS]
 
     def given(self) -> Given:
         said = self.cleaned_data

@@ -114,10 +114,8 @@ def model_uses(request: SignedInRequest) -> HttpResponse:
     """Who does what."""
     form = uses_form(request, request.POST)
     if form.is_valid():
-        given = form.cleaned_data
         try:
-            choose_for_uses(assistant_of(request.user), summariser=given["summariser"], stand_in=given["stand_in"])
-            make_default(given["default"])
+            choose_for_uses(assistant_of(request.user), **form.cleaned_data)
         except Refused as refused:
             form.add_error(None, refused.message)
         else:
