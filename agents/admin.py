@@ -148,8 +148,8 @@ class AgentTaskAdmin(ReadOnlyAdmin[AgentTask]):
 
 @admin.register(ModelConnection)
 class ModelConnectionAdmin(ReadOnlyAdmin[ModelConnection]):
-    list_display = ["user", "kind", "model", "base_url", "key_hint", "is_default", "created_at"]
-    list_filter = ["kind", "is_default"]
+    list_display = ["user", "kind", "name", "model", "base_url", "key_hint", "is_default", "works", "tested_at"]
+    list_filter = ["kind", "is_default", "works"]
     list_select_related = ["user"]
     search_fields = ["user__email", "model"]
     exclude = ["sealed_key"]

@@ -1,7 +1,8 @@
 """What an agent can be put to work on. Kinds differ by these hooks, never by type checks."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
+from uuid import UUID
 
 from django.apps import apps
 from django.conf import settings
@@ -12,9 +13,6 @@ from django.db.models.functions import Now
 from memory.ids import new_id
 from memory.models import RunStatus, Thread
 from tools.base import Audience
-
-if TYPE_CHECKING:
-    from agents.models import ModelConnection
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +77,8 @@ class Agentable(models.Model):
             settings.WAYMARK_MAX_FAILURES,
         )
 
-    def connection(self) -> "ModelConnection | None":
-        """The model chosen for this agent alone; None means the user's default."""
+    def connection_id(self) -> UUID | None:
+        """The connection to the model chosen for this agent alone; None means the user's default."""
         return None
 
     def reports_to(self) -> Thread | None:

@@ -1,34 +1,67 @@
-"""Which model an agent thinks with, decided in one place, and the connections that users set up."""
+"""Which model an agent thinks with, decided in one place (`choose`), and what a connection leads to."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import StrEnum
+from uuid import UUID
 
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.db import transaction
 
-from agents.agentable import Agentable, agentable_of
-from agents.models import ModelConnection
-from agents.providers.base import Endpoint, Patience
+from agents.agentable import agentable_of
+from agents.models import ModelConnection, UserAgent
+from agents.providers.base import Endpoint, Patience, Routing
+from agents.providers.capabilities import Capabilities
 from agents.providers.catalog import kind_of
-from agents.secrets import seal, unseal
+from agents.providers.known_models import known
+from agents.routing import routing_of
+from agents.secrets import unseal
 from memory.models import Thread
+
+
+class Use(StrEnum):
+    """What a model is wanted for. `ASIDE` is what is read and written beside conversations: summaries, titles."""
+
+    AGENT = "agent"
+    ASIDE = "aside"
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """can_see: whether the model can see pictures; None when nobody knows."""
+    """`name` is for people."""
 
     endpoint: Endpoint
     model: str
-    can_see: bool | None = None
+    capabilities: Capabilities = field(default=Capabilities())
+    name: str = ""
+
+    @property
+    def lacks_tools(self) -> bool:
+        """Whether it is known that no agent can work with it."""
+        return self.capabilities.tools is False
+
+    @property
+    def can_see(self) -> bool | None:
+        """Whether the model sees pictures; None when nobody knows."""
+        return self.capabilities.images
 
 
-def choose(agentable: Agentable, default: ModelConnection | None, *, staff: bool) -> Choice:
-    """The agent's own connection, else its user's default, else the server's model, else the demo.
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What may answer: the connection of the agent alone, and those that its user has chosen for the rest."""
+
+    own: ModelConnection | None = None
+    default: ModelConnection | None = None
+    summariser: ModelConnection | None = None
+
+
+def choose(chosen: Chosen, *, staff: bool, use: Use = Use.AGENT) -> Choice:
+    """The agent's own connection, else its user's for this use, else its user's default, else the server's model, else
+    the demo.
 
     staff: whether the user is.
     """
-    connection = agentable.connection() or default
+    for_use = chosen.summariser if use is Use.ASIDE else None
+    connection = chosen.own or for_use or chosen.default
     return choice_of(connection, staff=staff) if connection else server_choice()
 
 
@@ -38,37 +71,75 @@ def default_connection(user_id: int) -> ModelConnection | None:
 
 def choice_of(connection: ModelConnection, *, staff: bool) -> Choice:
     """What a connection leads to, whose user is one of the `staff` or not."""
-    key = unseal(connection.sealed_key)
-    return Choice(endpoint_of(connection.kind, connection.base_url, key, staff=staff), connection.model)
+    key, can = unseal(connection.sealed_key), window_set(connection.kind, connection.capabilities)
+    endpoint = endpoint_of(
+        connection.kind,
+        connection.base_url,
+        key,
+        staff=staff,
+        routing=routing_of(connection.routing),
+        window=can.context_length,
+    )
+    return Choice(endpoint, connection.model, can, str(connection))
 
 
 def server_choice() -> Choice:
     """What those use who have set up nothing: the server named in the environment, or the demonstration."""
+    model = settings.WAYMARK_MODEL
     if settings.OPENAI_BASE_URL:
-        return Choice(
-            endpoint_of("compatible", settings.OPENAI_BASE_URL, settings.OPENAI_API_KEY, staff=True),
-            settings.WAYMARK_MODEL,
-        )
+        endpoint = endpoint_of("compatible", settings.OPENAI_BASE_URL, settings.OPENAI_API_KEY, staff=True)
+        return Choice(endpoint, model, name=model)
     if settings.OPENAI_API_KEY:
-        return Choice(endpoint_of("openai", "", settings.OPENAI_API_KEY, staff=True), settings.WAYMARK_MODEL)
-    return Choice(Endpoint("demo"), "demo", can_see=False)
+        endpoint = endpoint_of("openai", "", settings.OPENAI_API_KEY, staff=True)
+        return Choice(endpoint, model, known("openai", model), model)
+    return Choice(Endpoint("demo"), "demo", Capabilities(images=False), kind_of("demo").label)
 
 
-def endpoint_of(kind_name: str, base_url: str, api_key: str, *, staff: bool) -> Endpoint:
+def window_set(kind_name: str, can: Capabilities) -> Capabilities:
+    """The same, with the context that is asked for where nothing says how long it is to be."""
+    if not kind_of(kind_name).has_window:
+        return can
+    return can.over(Capabilities(context_length=settings.WAYMARK_OLLAMA_CONTEXT))
+
+
+def endpoint_of(
+    kind_name: str,
+    base_url: str,
+    api_key: str,
+    *,
+    staff: bool,
+    routing: Routing | None = None,
+    window: int | None = None,
+) -> Endpoint:
     """Where those who are `staff` or not are sent by an address, with what this server allows there.
 
-    The address that a kind offers by itself is open to all, wherever it is.
+    The address that a kind offers by itself is open to all, wherever it is. `window` is for kinds that let their
+    clients choose it, and this server's own choice when it is not known.
     """
     kind = kind_of(kind_name)
-    anywhere = staff or base_url in ("", kind.default_base_url)
     idle = settings.WAYMARK_SLOW_MODEL_IDLE_SECONDS if kind.is_slow else settings.WAYMARK_MODEL_IDLE_SECONDS
-    patience = Patience(idle, settings.WAYMARK_MODEL_SILENT_SECONDS)
-    return Endpoint(kind_name, base_url, api_key, patience, anywhere, settings.WAYMARK_ANSWER_LENGTH)
+    return Endpoint(
+        kind_name,
+        base_url,
+        api_key,
+        Patience(idle, settings.WAYMARK_MODEL_SILENT_SECONDS),
+        anywhere=staff or base_url in ("", kind.default_base_url),
+        answer_length=settings.WAYMARK_ANSWER_LENGTH,
+        routing=routing or Routing(),
+        window=(window or settings.WAYMARK_OLLAMA_CONTEXT) if kind.has_window else 0,
+        keep_seconds=settings.WAYMARK_OLLAMA_KEEP_SECONDS,
+    )
 
 
-def choice_for(thread: Thread) -> Choice:
+def choice_for(thread: Thread, use: Use = Use.ASIDE) -> Choice:
     """The model that works beside the runs of a thread: for summaries and the like."""
-    return choose(agentable_of(thread), default_connection(thread.user_id), staff=thread.user.is_staff)
+    agent = UserAgent.objects.select_related("summariser").filter(user=thread.user_id).first()
+    chosen = Chosen(
+        own=_own(agentable_of(thread).connection_id()),
+        default=default_connection(thread.user_id),
+        summariser=agent.summariser if agent else None,
+    )
+    return choose(chosen, staff=thread.user.is_staff, use=use)
 
 
 def is_demo(choice: Choice) -> bool:
@@ -82,33 +153,5 @@ def uses_demo(user: User) -> bool:
     return (connection.kind if connection else server_choice().endpoint.kind) == "demo"
 
 
-def connect_model(user: User, kind: str, model: str, base_url: str = "", api_key: str = "") -> ModelConnection:
-    """Save a connection and make it the user's default."""
-    with transaction.atomic():
-        connection = ModelConnection.objects.create(
-            user=user,
-            kind=kind,
-            base_url=base_url,
-            sealed_key=seal(api_key),
-            key_hint=api_key[-4:] if len(api_key) >= 12 else "",
-            model=model,
-        )
-        make_default(connection)
-    return connection
-
-
-def make_default(connection: ModelConnection) -> None:
-    with transaction.atomic():
-        ModelConnection.objects.filter(user=connection.user, is_default=True).update(is_default=False)
-        connection.is_default = True
-        connection.save(update_fields=["is_default"])
-
-
-def remove_connection(connection: ModelConnection) -> None:
-    """Forget a connection and its key; the newest of the others becomes the default."""
-    with transaction.atomic():
-        user_id, was_default = connection.user_id, connection.is_default
-        connection.delete()
-        following = ModelConnection.objects.filter(user_id=user_id).order_by("-created_at").first()
-        if was_default and following is not None:
-            make_default(following)
+def _own(connection_id: UUID | None) -> ModelConnection | None:
+    return ModelConnection.objects.filter(pk=connection_id).first() if connection_id else None

@@ -4,6 +4,7 @@ import dataclasses
 from datetime import timedelta
 from decimal import Decimal
 from typing import ClassVar
+from uuid import UUID
 
 from django.conf import settings
 from django.core.validators import MaxValueValidator, MinValueValidator
@@ -12,42 +13,12 @@ from django.db.models.functions import Now
 
 import agents.budgets.models  # noqa: F401  where Django looks for them
 from agents.agentable import Agentable, Limits, agentable_of
+from agents.model_connection import ModelConnection as ModelConnection
 from memory.ids import new_id
 from memory.models import AgentRun, Author, Note, OwnedQuerySet, RunStatus, Thread
 from memory.notes import create_note
 from memory.text import clip
 from tools.base import Audience
-
-
-class ConnectionQuerySet(OwnedQuerySet["ModelConnection"]):
-    pass
-
-
-class ModelConnection(models.Model):
-    """A way to a model that a user has set up. `sealed_key` is encrypted (see `agents.secrets`) and write-only."""
-
-    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="model_connections")
-    kind = models.CharField(max_length=20, help_text="A kind of agents.providers.catalog")
-    base_url = models.CharField(max_length=500, blank=True, default="")
-    sealed_key = models.TextField(blank=True, default="")
-    key_hint = models.CharField(max_length=4, blank=True, default="", help_text="Last characters of the key")
-    model = models.CharField(max_length=200)
-    is_default = models.BooleanField(default=False)
-    created_at = models.DateTimeField(db_default=Now())
-
-    objects = ConnectionQuerySet.as_manager()
-
-    class Meta:
-        ordering = ["created_at"]
-        constraints = [
-            models.UniqueConstraint(
-                fields=["user"], condition=models.Q(is_default=True), name="one_default_connection_per_user"
-            )
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.kind} {self.model}"
 
 
 class UserAgent(Agentable):
@@ -61,6 +32,12 @@ class UserAgent(Agentable):
     user = models.OneToOneField(settings.AUTH_USER_MODEL, models.CASCADE, related_name="agent")
     time_zone = models.CharField(max_length=60, default="Etc/UTC")
     theme = models.CharField(max_length=10, choices=Theme, default=Theme.SYSTEM)
+    summariser = models.ForeignKey(
+        ModelConnection, models.SET_NULL, null=True, blank=True, related_name="+", help_text="For summaries and titles"
+    )
+    stand_in = models.ForeignKey(
+        ModelConnection, models.SET_NULL, null=True, blank=True, related_name="+", help_text="When a model is away"
+    )
     welcomed = models.BooleanField(default=False, help_text="Whether the first run was finished or skipped")
 
     prompt = "assistant"
@@ -119,6 +96,10 @@ class AgentTask(Agentable):
     def disabled_tools(self) -> frozenset[str]:
         """What is switched off for the agent that sent it off is off for it too (mission A3)."""
         return agentable_of(self.parent).disabled_tools()
+
+    def connection_id(self) -> UUID | None:
+        """What a goal keeps to a model of its own stays there when it sends helpers off."""
+        return agentable_of(self.parent).connection_id()
 
     def limits(self) -> Limits:
         limits = super().limits()

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 
+from channels.db import database_sync_to_async
 from django.http import StreamingHttpResponse
 
 from agents.shares import Shares
@@ -19,25 +20,34 @@ class Busy(Exception):
     """This user waits for an answer already."""
 
 
-def answer_later(user_id: int, ask: Callable[[], str]) -> StreamingHttpResponse:
-    """Answer with the HTML that `ask` returns. While it waits, the request holds neither a thread nor a connection to
-    the database, which `ask` must not use. It must come to an end by itself, also when nobody waits any more.
+def answer_later[T](
+    user_id: int, ask: Callable[[], T], tell: Callable[[T], str], keep: Callable[[T], None] | None = None
+) -> StreamingHttpResponse:
+    """Answer with the HTML that `tell` makes of what `ask` returns, once `keep` has written it down. While it waits,
+    the request holds neither a thread nor a connection to the database, which only `keep` may use. `ask` must come to
+    an end by itself, also when nobody waits any more; then nothing is kept.
 
     Raises:
         Busy: one question at a time for each user.
     """
     if not _asking.begin(user_id):
         raise Busy
-    return StreamingHttpResponse(_when_done(_threads.submit(copy_context().run, _asked, user_id, ask)))
+    asked: Future[T] = _threads.submit(copy_context().run, _asked, user_id, ask)
+    return StreamingHttpResponse(_when_done(asked, tell, keep))
 
 
-def _asked(user_id: int, ask: Callable[[], str]) -> str:
+def _asked[T](user_id: int, ask: Callable[[], T]) -> T:
     try:
         return ask()
     finally:
         _asking.end(user_id)
 
 
-async def _when_done(answer: Future[str]) -> AsyncIterator[bytes]:
+async def _when_done[T](
+    answer: Future[T], tell: Callable[[T], str], keep: Callable[[T], None] | None
+) -> AsyncIterator[bytes]:
     """Who leaves does not cancel the question: otherwise one that had not begun would count for ever."""
-    yield (await asyncio.shield(asyncio.wrap_future(answer))).encode()
+    said = await asyncio.shield(asyncio.wrap_future(answer))
+    if keep is not None:
+        await database_sync_to_async(keep)(said)
+    yield tell(said).encode()

@@ -9,7 +9,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from agents.live import snapshot
-from agents.models import ModelPrice
+from agents.models import ModelConnection, ModelPrice
 from agents.prices import amount
 from agents.providers.pricing import dollars
 from agents.refusals import Refused
@@ -287,6 +287,23 @@ class WholeSessionShape(SessionShape):
 
     class Meta(SessionShape.Meta):
         fields = [*SessionShape.Meta.fields, "entries"]
+        read_only_fields = fields
+
+
+class ModelShape(serializers.ModelSerializer[ModelConnection]):
+    """Facts that nobody knows are null."""
+
+    name = serializers.CharField(source="__str__")
+    tools = serializers.BooleanField(source="capabilities.tools", allow_null=True)
+    images = serializers.BooleanField(source="capabilities.images", allow_null=True)
+    context_length = serializers.IntegerField(source="capabilities.context_length", allow_null=True, help_text="Tokens")
+
+    class Meta:
+        model = ModelConnection
+        fields = [
+            *("id", "name", "kind", "model", "is_default", "works", "tested_at", "created_at"),
+            *("tools", "images", "context_length"),
+        ]
         read_only_fields = fields
 
 

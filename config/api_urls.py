@@ -8,6 +8,7 @@ from agents.api.base import Nowhere, declared
 from agents.api.budgets import Budgets, MoreBudget, OneBudget
 from agents.api.devices import Login, Logout
 from agents.api.docs import Docs, Schema
+from agents.api.models import Models
 from agents.api.prices import OnePrice, Prices
 from agents.api.threads import AssistantEvents, AssistantMessages
 from goals.api.costs import Costs
@@ -49,6 +50,7 @@ urlpatterns = declared(
         path("budgets/<id:budget_id>/more", MoreBudget.as_view(), name="budget_more"),
         path("agent/messages", AssistantMessages.as_view(), name="agent_messages"),
         path("agent/events", AssistantEvents.as_view(), name="agent_events"),
+        path("models", Models.as_view(), name="models"),
         path("schema", Schema.as_view(), name="schema"),
         path("docs", Docs.as_view(), name="docs"),
         re_path(".*", Nowhere.as_view(), name="nowhere"),

@@ -246,8 +246,7 @@ WAYMARK_MESSAGE_LENGTH = env.int("WAYMARK_MESSAGE_LENGTH", default=100_000)
 WAYMARK_OBSERVATION_LENGTH = env.int("WAYMARK_OBSERVATION_LENGTH", default=20_000)
 
 # A model that fails is asked again (docs/reliability.md "When the model fails"): first under the lease, then after
-# longer waits, each twice as long as the one before. A vendor that asks for a longer pause than the longest ends the
-# run. Seconds.
+# longer waits, each twice as long as the last. A vendor that asks for more than the longest ends the run. Seconds.
 WAYMARK_RETRY_HELD_TRIES = env.int("WAYMARK_RETRY_HELD_TRIES", default=2)
 WAYMARK_RETRY_HELD_SECONDS = env.float("WAYMARK_RETRY_HELD_SECONDS", default=1.5)
 WAYMARK_RETRY_HELD_LONGEST = env.float("WAYMARK_RETRY_HELD_LONGEST", default=10)
@@ -261,8 +260,10 @@ WAYMARK_RETRY_OTHER_TRIES = env.int("WAYMARK_RETRY_OTHER_TRIES", default=2)
 WAYMARK_MODEL_IDLE_SECONDS = env.float("WAYMARK_MODEL_IDLE_SECONDS", default=120)
 WAYMARK_SLOW_MODEL_IDLE_SECONDS = env.float("WAYMARK_SLOW_MODEL_IDLE_SECONDS", default=600)
 WAYMARK_MODEL_SILENT_SECONDS = env.float("WAYMARK_MODEL_SILENT_SECONDS", default=600)
-# Characters of one reply of a model, its text and its calls together; it is cut off there. An answer is drawn again and
-# again while it is written, and each time that its page is opened.
+# Ollama: tokens of context to ask for when nothing else says it, and for how long a model stays loaded after a call.
+WAYMARK_OLLAMA_CONTEXT = env.int("WAYMARK_OLLAMA_CONTEXT", default=16_384)
+WAYMARK_OLLAMA_KEEP_SECONDS = env.int("WAYMARK_OLLAMA_KEEP_SECONDS", default=1_800)
+# Characters of one reply of a model, text and calls together; an answer is drawn again and again while it is written.
 WAYMARK_ANSWER_LENGTH = env.int("WAYMARK_ANSWER_LENGTH", default=200_000)
 # Sessions (mission B7, B8): archived when idle, cut when longer than so many tokens; how long a summary may take in
 # seconds, how much of a session it reads in characters, and after how many failures one is made without a model.
@@ -271,8 +272,7 @@ WAYMARK_SESSION_TOKENS = env.int("WAYMARK_SESSION_TOKENS", default=80_000)
 WAYMARK_SUMMARY_SECONDS = env.float("WAYMARK_SUMMARY_SECONDS", default=120)
 WAYMARK_SUMMARY_INPUT_LENGTH = env.int("WAYMARK_SUMMARY_INPUT_LENGTH", default=24_000)
 WAYMARK_SUMMARY_TRIES = env.int("WAYMARK_SUMMARY_TRIES", default=3)
-# Calls of one reply that run at the same time; how long a call that was stopped may take to end (seconds) before it
-# is left behind; how long a call waits for approval before it expires (days).
+# Calls of one reply at the same time; seconds that a stopped one may take to end; days that one waits for approval.
 WAYMARK_PARALLEL_TOOLS = env.int("WAYMARK_PARALLEL_TOOLS", default=8)
 WAYMARK_STOP_GRACE_SECONDS = env.float("WAYMARK_STOP_GRACE_SECONDS", default=1)
 WAYMARK_APPROVAL_DAYS = env.float("WAYMARK_APPROVAL_DAYS", default=30)

@@ -3,19 +3,16 @@
 from typing import Any
 
 from django import forms
-from django.contrib.auth.models import User
 from django.db.models import QuerySet
 from django.utils.translation import gettext_lazy as _
 
 from agents.budgets.models import Window
 from agents.models import ModelConnection, UserAgent
-from agents.providers import addresses
-from agents.providers.catalog import Kind, known_kinds
+from agents.providers.catalog import known_kinds
+from goals.connection_forms import MODEL_LENGTH
 from goals.models import Goal
 from memory.models import Note
 
-URL_LENGTH = 500
-MODEL_LENGTH = 200
 WINDOWS = [
     (Window.MONTH, _("a month")),
     (Window.DAY, _("a day")),
@@ -101,52 +98,6 @@ class ThemeForm(forms.Form):
 
 class DeviceForm(forms.Form):
     name = forms.CharField(label=_("Name of the device"), max_length=100)
-
-
-# The one mistake that the Test button can help with.
-NO_MODEL = "no_model"
-
-
-class ConnectionForm(forms.Form):
-    """One way to a model. In the page each kind has fields of its own: `<kind>-url`, `<kind>-key`, `<kind>-model`."""
-
-    kind = forms.ChoiceField(choices=[(kind.kind, kind.label) for kind in known_kinds()])
-
-    def __init__(self, user: User, data: Any = None) -> None:
-        super().__init__(data)
-        self._user = user
-
-    def values(self) -> tuple[Kind, str, str, str]:
-        """Return (kind, base URL, API key, model) of the chosen kind, blanks filled with what the kind offers."""
-        kind = next(known for known in known_kinds() if known.kind == self.cleaned_data["kind"])
-        url, key, model = (str(self.data.get(f"{kind.kind}-{name}", "")).strip() for name in ("url", "key", "model"))
-        return kind, url or kind.default_base_url, key, model or next(iter(kind.models), "")
-
-    def clean(self) -> dict[str, Any]:
-        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
-        if "kind" not in cleaned:
-            return cleaned
-        kind, url, key, model = self.values()
-        if len(url) > URL_LENGTH or len(model) > MODEL_LENGTH or not (url + key + model).isprintable():
-            raise forms.ValidationError(_("The address, the key or the name of the model is none."))
-        if kind.needs_key and not key:
-            raise forms.ValidationError(_("This provider needs an API key."))
-        if kind.needs_url and url != kind.default_base_url:
-            self._check_address(url)
-        if not model:
-            question = _("Which model? Test the connection to see what the server has.")
-            raise forms.ValidationError(question, code=NO_MODEL)
-        return cleaned
-
-    def _check_address(self, url: str) -> None:
-        if not url.startswith(("http://", "https://")):
-            raise forms.ValidationError(_("The address must start with http:// or https://."))
-        try:
-            addresses.check(url, anywhere=self._user.is_staff)
-        except addresses.AddressRefused:
-            raise forms.ValidationError(
-                _("This address cannot be used: it must be that of a server on the internet, without ? and #.")
-            ) from None
 
 
 class PriceForm(forms.Form):

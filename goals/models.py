@@ -1,6 +1,7 @@
 """What is wanted."""
 
 from typing import Self
+from uuid import UUID
 
 from django.conf import settings
 from django.db import models
@@ -73,5 +74,5 @@ class Goal(Agentable):
     def disabled_tools(self) -> frozenset[str]:
         return frozenset(self.switched_off)
 
-    def connection(self) -> ModelConnection | None:
-        return self.model_connection
+    def connection_id(self) -> UUID | None:
+        return self.model_connection_id

@@ -27,6 +27,7 @@ class GoalChanges(Strict):
     status = serializers.ChoiceField(
         Shelf.choices, required=False, help_text="archived puts the goal away, waiting takes it out again"
     )
+    model = serializers.UUIDField(required=False, allow_null=True, help_text="One of your models; null: your default")
 
 
 class GoalShape(serializers.ModelSerializer[Goal]):
@@ -35,9 +36,13 @@ class GoalShape(serializers.ModelSerializer[Goal]):
 
     active_at = serializers.DateTimeField(source="thread.active_at", help_text="When you last wrote here")
 
+    model = serializers.UUIDField(
+        source="model_connection_id", allow_null=True, help_text="The model of this goal alone; null: your default"
+    )
+
     class Meta:
         model = Goal
-        fields = ["id", "title", "description", "status", "blaze", "live_run", "active_at", "created_at"]
+        fields = ["id", "title", "description", "status", "blaze", "model", "live_run", "active_at", "created_at"]
         read_only_fields = fields
 
 

@@ -4,6 +4,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
 
+from agents.connecting import must_have_tools
 from agents.models import ModelConnection
 from agents.refusals import Refused
 from agents.services import open_thread
@@ -59,7 +60,13 @@ def delete_goal(goal: Goal) -> None:
 
 
 def choose_model(goal: Goal, connection: ModelConnection | None) -> None:
-    """Let one goal think with a model of its own; None goes back to the user's default."""
+    """Let one goal think with a model of its own; None goes back to the user's default.
+
+    Raises:
+        Refused: the model lacks tools.
+    """
+    if connection is not None:
+        must_have_tools(connection)
     goal.model_connection = connection
     goal.save(update_fields=["model_connection"])
 

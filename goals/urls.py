@@ -2,7 +2,20 @@
 
 from django.urls import path
 
-from goals.views import budget, chat, costs, goals, home, jobs, models, notes, settings, styleguide, welcome
+from goals.views import (
+    budget,
+    chat,
+    costs,
+    goals,
+    home,
+    jobs,
+    model_tests,
+    models,
+    notes,
+    settings,
+    styleguide,
+    welcome,
+)
 
 urlpatterns = [
     path("", home.home, name="home"),
@@ -37,8 +50,10 @@ urlpatterns = [
     path("settings/budget/<uuid:budget_id>/more/", budget.budget_more, name="budget_more"),
     path("settings/budget/<uuid:budget_id>/delete/", budget.budget_delete, name="budget_delete"),
     path("settings/models/", models.settings_models, name="settings_models"),
-    path("settings/models/test/", models.model_test, name="model_test"),
-    path("settings/models/<uuid:connection_id>/test/", models.connection_test, name="connection_test"),
+    path("settings/models/uses/", models.model_uses, name="model_uses"),
+    path("settings/models/test/", model_tests.model_test, name="model_test"),
+    path("settings/models/<uuid:connection_id>/", models.connection_edit, name="connection_edit"),
+    path("settings/models/<uuid:connection_id>/test/", model_tests.connection_test, name="connection_test"),
     path("settings/models/<uuid:connection_id>/default/", models.connection_default, name="connection_default"),
     path("settings/models/<uuid:connection_id>/delete/", models.connection_delete, name="connection_delete"),
     path("styleguide/", styleguide.styleguide, name="styleguide"),

@@ -18,7 +18,7 @@ from factory.django import DjangoModelFactory
 
 from agents import services, tokens
 from agents.budgets.models import Budget
-from agents.connections import connect_model
+from agents.connecting import Given, connect_model
 from agents.models import (
     AgentTask,
     CallStatus,
@@ -295,7 +295,7 @@ def think_with(user: User, url: str, key: str = "", kind: str = "compatible") ->
     this server."""
     user.is_staff = True
     user.save(update_fields=["is_staff"])
-    connect_model(user, kind, "test-model", url, key)
+    connect_model(user, kind, Given("test-model", url, key))
 
 
 class ModelPriceFactory(Made[ModelPrice]):

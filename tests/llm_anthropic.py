@@ -40,6 +40,7 @@ class Messages:
     """POST …/messages."""
 
     path = "/messages"
+    content_type = "text/event-stream"
 
     def __init__(self) -> None:
         self.thoughts = Thoughts()

@@ -45,6 +45,7 @@ class Chat:
     """POST …/chat/completions."""
 
     path = "/chat/completions"
+    content_type = "text/event-stream"
 
     def violation(self, request: Request) -> str:
         return violation(request)

@@ -15,6 +15,8 @@ class Dialect(Protocol):
 
     @property
     def path(self) -> str: ...
+    @property
+    def content_type(self) -> str: ...
     def violation(self, request: Request) -> str: ...
     def refusal(self, problem: str) -> Status: ...
     def begin(self, reply: Reply, request: Request) -> list[bytes]: ...
@@ -83,7 +85,7 @@ class Connection(asyncio.Protocol):
             case Reply() if request.body.get("stream") and not step.is_whole:
                 chunks = [*dialect.begin(step, request), *dialect.end(step, request)]
                 dialect.sent(b"".join(chunks))
-                await self._reply(step, chunks)
+                await self._reply(step, chunks, head(dialect.content_type))
             case Reply():
                 body = orjson.dumps(dialect.whole(step, request))
                 dialect.sent(body)
@@ -91,24 +93,24 @@ class Connection(asyncio.Protocol):
             case Raw():
                 writes = [*step.writes]
                 dialect.sent(b"".join(writes))
-                self._transport.write(head(step.content_type))
+                self._transport.write(head(step.content_type or dialect.content_type))
                 await self._stream(writes, step.gap)
                 self._transport.write(b"0\r\n\r\n")
             case Drop(after):
-                await self._begin(_written(after, request, dialect))
+                await self._begin(_written(after, request, dialect), dialect)
                 self._transport.close() if after else self._transport.abort()
             case Hang(seconds, after):
-                await self._begin(_written(after, request, dialect))
+                await self._begin(_written(after, request, dialect), dialect)
                 await asyncio.sleep(seconds)
                 self._transport.abort()
 
-    async def _reply(self, reply: Reply, chunks: Sequence[bytes]) -> None:
+    async def _reply(self, reply: Reply, chunks: Sequence[bytes], head: bytes) -> None:
         first = self._server.first_token if reply.first_token is None else reply.first_token
         gap = self._server.gap if reply.gap is None else reply.gap
         if not (first or gap or reply.hold):
-            self._transport.write(head() + b"".join(map(chunk, chunks)) + b"0\r\n\r\n")
+            self._transport.write(head + b"".join(map(chunk, chunks)) + b"0\r\n\r\n")
             return
-        self._transport.write(head())
+        self._transport.write(head)
         await asyncio.sleep(first)
         half = len(chunks) // 2
         await self._stream(chunks[:half], gap)
@@ -117,9 +119,9 @@ class Connection(asyncio.Protocol):
         await self._stream(chunks[half:], gap)
         self._transport.write(b"0\r\n\r\n")
 
-    async def _begin(self, after: Sequence[bytes]) -> None:
+    async def _begin(self, after: Sequence[bytes], dialect: Dialect) -> None:
         if after:
-            self._transport.write(head())
+            self._transport.write(head(dialect.content_type))
             await self._stream(after, 0)
 
     async def _stream(self, writes: Sequence[bytes], gap: float) -> None:
@@ -144,7 +146,7 @@ def _request_head(head: bytes) -> tuple[str, str, dict[str, str]]:
     return method, path, {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
 
 
-def head(content_type: str = "text/event-stream") -> bytes:
+def head(content_type: str) -> bytes:
     return f"HTTP/1.1 200 OK\r\ncontent-type: {content_type}\r\ntransfer-encoding: chunked\r\n\r\n".encode()
 
 

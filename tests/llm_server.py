@@ -54,7 +54,7 @@ class LLMServer:
         self.pages: dict[str, object] = {"/v1/models": {"object": "list", "data": [{"id": "m", "object": "model"}]}}
         self._port, self._rules = port, list[Rule]()
         self.messages = Messages()
-        self._dialects: Sequence[Dialect] = (Chat(), self.messages)
+        self.dialects: Sequence[Dialect] = (Chat(), self.messages)
         self.keep_log = True
 
     def __enter__(self) -> Self:
@@ -122,7 +122,7 @@ class LLMServer:
     def dialect_of(self, request: Request) -> Dialect | None:
         """Return how the request is to be answered, None when it calls no model."""
         path = request.path if request.method == "POST" else ""
-        return next((each for each in self._dialects if path.endswith(each.path)), None)
+        return next((each for each in self.dialects if path.endswith(each.path)), None)
 
     def step_for(self, request: Request, dialect: Dialect | None) -> Step:
         """Choose the answer: refusal, page, pong, script, bench, in this order."""

@@ -114,11 +114,14 @@ class Reply:
 
 @dataclass
 class Raw:
-    """A stream of exactly these writes, `gap` seconds apart, then the end of the body."""
+    """A stream of exactly these writes, `gap` seconds apart, then the end of the body.
+
+    content_type: the dialect's own when empty.
+    """
 
     writes: Iterable[bytes]
     gap: float = 0.0
-    content_type: str = "text/event-stream"
+    content_type: str = ""
 
 
 @dataclass

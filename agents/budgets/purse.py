@@ -35,6 +35,7 @@ class Unpriced(Exception):
 class Purse:
     """
     threads: the run's own and those above it, whose budgets hold its calls.
+    longest: tokens that the model says in one reply at most, as far as that is known.
     attended: whether somebody waits for the run.
     left: what is reserved and not spent. open: the worst of the call that is under way.
     """
@@ -43,6 +44,7 @@ class Purse:
     threads: Sequence[UUID]
     model: str
     price: Price | None
+    longest: int | None
     attended: bool
     cancel: CancelToken
     left: Amount = NOTHING
@@ -57,7 +59,7 @@ class Purse:
             OutOfBudget: it cannot.
             Unpriced, LeaseLost.
         """
-        most: int = settings.WAYMARK_MOST_OUTPUT_TOKENS
+        most = min(settings.WAYMARK_MOST_OUTPUT_TOKENS, self.longest or settings.WAYMARK_MOST_OUTPUT_TOKENS)
         given = self.counted.at_most(request)
         full = cost_at_most(self.price, given, most)
         if self.left.money < full.money or self.left.tokens < full.tokens:
@@ -86,6 +88,13 @@ class Purse:
         charged = Amount(unknown.money if cost is None else cost, tokens)
         self.left = Amount(self._before.money - charged.money, self._before.tokens - charged.tokens)
         return charged
+
+    def change(self, model: str, price: Price | None, longest: int | None) -> None:
+        """Another model answers from now on: what is held was reckoned for the first, so it is reserved anew, and what
+        that one has counted says nothing of this one's tokens."""
+        self.model, self.price, self.longest = model, price, longest
+        self.left = self.open = self._before = NOTHING
+        self.counted = Counted()
 
     def take_up(self) -> None:
         """A worker has died on the run: what it held counts as spent."""

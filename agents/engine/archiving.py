@@ -12,7 +12,7 @@ from django.db import transaction
 from django.utils.module_loading import import_string
 
 from agents.agentable import Agentable, agentable_of
-from agents.connections import Choice, choice_for
+from agents.connections import Choice, Use, choice_for
 from agents.decisions import withdraw
 from agents.engine import bell
 from agents.engine.crashpoints import crashpoint
@@ -33,6 +33,8 @@ log = structlog.get_logger(__name__)
 
 # How much of a session that is too long stays live, at most.
 KEPT = 0.25
+# How much of a model's window a session may take: the rest is for the prompt, the tools and the answer.
+WINDOW_USED = 0.7
 # A reservation lasts so many times longer than a summary may take: who is late gives up before another begins.
 PATIENCE = 1.25
 
@@ -76,22 +78,30 @@ def is_due(thread_id: UUID) -> bool:
     return bool(pool.execute(IS_DUE, _idleness() | {"thread": thread_id})[0][0])
 
 
-def watch(thread: Thread, usage: Usage, *, has_sessions: bool) -> None:
+def watch(thread: Thread, usage: Usage, window: int | None, *, has_sessions: bool) -> None:
     """After a run: ring when the session has outgrown its budget, by the last call's count or, without one, by a
-    look at the rows."""
+    look at the rows. `window`: tokens that the model takes, as far as that is known."""
     if not has_sessions:
         return
     if usage.input_tokens is None:
         bell.ring_measure(thread.pk, thread.user_id)
-    elif usage.input_tokens + (usage.output_tokens or 0) > settings.WAYMARK_SESSION_TOKENS:
+    elif usage.input_tokens + (usage.output_tokens or 0) > budget(window):
         bell.ring_archive(thread.pk, thread.user_id, ArchiveReason.LONG)
+
+
+def budget(window: int | None) -> int:
+    """Tokens that a session may have: what this server allows, or less when the model takes less."""
+    allowed: int = settings.WAYMARK_SESSION_TOKENS
+    return min(allowed, int(window * WINDOW_USED)) if window else allowed
 
 
 def measure(thread_id: UUID) -> None:
     """Archive what is too long of a session whose tokens nobody has counted."""
     with orm():
         thread = Thread.objects.filter(pk=thread_id).first()
-    if thread and estimate(load(thread_id, thread.from_seq, recorded)) > settings.WAYMARK_SESSION_TOKENS:
+        choice = _choice(thread, Use.AGENT) if thread else None
+    allowed = budget(choice.capabilities.context_length if choice else None)
+    if thread and estimate(load(thread_id, thread.from_seq, recorded)) > allowed:
         archive_session(thread_id, ArchiveReason.LONG)
 
 
@@ -112,9 +122,10 @@ def archive_session(thread_id: UUID, reason: ArchiveReason, *, at_once: bool = F
     return done
 
 
-def shorten_session(holder: Holder, thread_id: UUID, choice: Choice, stop: CancelToken, share: float) -> bool:
+def shorten_session(holder: Holder, thread_id: UUID, stop: CancelToken, share: float) -> bool:
     """Archive the older part of the session that a run is working on, under its lease; `share` of it stays."""
     with orm():
+        choice = _choice(Thread.objects.get(pk=thread_id))
         reserved = _reserved(thread_id, ArchiveReason.LONG, share, holder)
     return reserved is not None and complete(reserved, choice, stop) is Outcome.DONE
 
@@ -163,10 +174,10 @@ def _cut_off(reserved: Reservation) -> list[AgentAction]:
     return [action for action in proposed if (action.run_id, action.call_id) in calls]
 
 
-def _choice(thread: Thread) -> Choice | None:
+def _choice(thread: Thread, use: Use = Use.ASIDE) -> Choice | None:
     """A connection whose key no field key opens any more is as good as none."""
     try:
-        return choice_for(thread)
+        return choice_for(thread, use)
     except ImproperlyConfigured:
         log.warning("no model for summaries", thread=str(thread.pk))
         return None

@@ -1,8 +1,9 @@
 """Before a run is claimed: who is to work, with which model, tools and prompt."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import islice
 from uuid import UUID
 
 from django.apps import apps
@@ -10,7 +11,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from agents.agentable import Agentable
-from agents.connections import Choice, choose
+from agents.connections import Choice, Chosen, choose
 from agents.engine.journal import NextCall
 from agents.engine.retries import RetryPolicy
 from agents.models import ModelConnection
@@ -27,9 +28,14 @@ from tools.base import Audience, ToolSpec
 from tools.registry import AnyTool, tools_for
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Summons:
-    """Everything a run needs that is read, not claimed. has_budgets: whether its user has set any."""
+    """Everything a run needs that is read, not claimed.
+
+    choice: the model that answers; the run itself changes it, to the user's stand-in (see `engine.standing_in`).
+    has_budgets: whether its user has set any.
+    stand_in: who answers when the choice is out of reach.
+    """
 
     agentable: Agentable
     thread: Thread
@@ -42,6 +48,8 @@ class Summons:
     context: Context
     prices: Prices
     has_budgets: bool = False
+    is_staff: bool = False
+    stand_in: ModelConnection | None = None
 
     @property
     def next_call(self) -> NextCall:
@@ -77,12 +85,13 @@ SELECT run.trigger, run.context_type, coalesce(u.time_zone, 'Etc/UTC'), person.i
     ORDER BY created_at DESC LIMIT {NOTES_LISTED}) n),
   {LAST_SUMMARIES}, {PRICES.format(user="t.user_id")},
   EXISTS (SELECT FROM agents_budget b WHERE b.user_id = t.user_id),
-  {columns(Thread, "t")}, {columns(ModelConnection, "c")}
+  {columns(Thread, "t")}, {columns(ModelConnection, "c")}, {columns(ModelConnection, "s")}
 FROM memory_agentrun run
 JOIN memory_thread t ON t.id = run.thread_id
 JOIN auth_user person ON person.id = t.user_id
 LEFT JOIN agents_useragent u ON u.user_id = t.user_id
 LEFT JOIN agents_modelconnection c ON c.user_id = t.user_id AND c.is_default
+LEFT JOIN agents_modelconnection s ON s.id = u.stand_in_id
 WHERE run.id = %(run)s AND run.status = ANY(%(live)s)
 """  # noqa: S608 (columns of models)
 
@@ -93,7 +102,9 @@ def summon(run_id: UUID) -> Summons | None:
     if not rows:
         return None
     trigger, context_type, time_zone, is_staff, notes, summaries, prices, has_budgets, *rest = rows[0]
-    thread, default = instance(Thread, rest[: width(Thread)]), _default(rest[width(Thread) :])
+    values = iter(rest)
+    thread = instance(Thread, [*islice(values, width(Thread))])
+    default, stand_in = _connection(values), _connection(values)
     agentable = load(apps.get_model(thread.kind), "x.thread_id = %(thread)s", {"thread": thread.pk})
     if not isinstance(agentable, Agentable):
         return None
@@ -102,7 +113,7 @@ def summon(run_id: UUID) -> Summons | None:
             agentable=agentable,
             thread=thread,
             trigger=trigger,
-            choice=choose(agentable, default, staff=is_staff),
+            choice=choose(Chosen(_own(agentable), default), staff=is_staff),
             context_type=context_type,
             system=system_prompt(agentable, context_type, summaries, time_zone),
             time_zone=time_zone,
@@ -110,6 +121,8 @@ def summon(run_id: UUID) -> Summons | None:
             context=context_for(thread, timezone.now(), time_zone, notes if agentable.knows_notes else None),
             has_budgets=has_budgets,
             prices=read(prices),
+            is_staff=is_staff,
+            stand_in=stand_in,
         )
 
 
@@ -132,6 +145,13 @@ def system_prompt(agentable: Agentable, context_type: str, summaries: Sequence[S
     return render(*agentable.prompt_for(context_type)) + section(summaries, time_zone)
 
 
-def _default(values: Sequence[object]) -> ModelConnection | None:
-    """The user's default connection, from a join that may have found none."""
-    return instance(ModelConnection, values) if values[0] is not None else None
+def _connection(values: Iterator[object]) -> ModelConnection | None:
+    """The next connection of a row, from a join that may have found none."""
+    found = [*islice(values, width(ModelConnection))]
+    return instance(ModelConnection, found) if found[0] is not None else None
+
+
+def _own(agentable: Agentable) -> ModelConnection | None:
+    """The connection of this agent alone."""
+    own = agentable.connection_id()
+    return load(ModelConnection, "x.id = %(own)s", {"own": own}) if own else None

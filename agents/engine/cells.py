@@ -44,3 +44,9 @@ def said_cells(results: Sequence[Result]) -> list[Cell]:
 def wait_cell(run_id: UUID, text: str, metadata: MessageMetadata) -> Cell:
     """The one message of a run about its waits for the model: later tries and the last word replace it."""
     return Cell(uuid5(run_id, "wait"), Source.ERROR, MessageType.TEXT, text, metadata.stored())
+
+
+def stand_in_cell(message_id: UUID, away: str, answers: str, why: str) -> Cell:
+    """A quiet line that says which model answers instead of which; what went wrong unfolds from it."""
+    text = f"{away} is out of reach; {answers} answers instead.\n\n{why}"
+    return Cell(message_id, Source.AGENT, MessageType.TEXT, text, MessageMetadata(interim=True).stored())

@@ -27,6 +27,7 @@ from agents.engine.loop import Acted, CoreLoop, LoopEvent, Replied
 from agents.engine.recovery import inbox, recover
 from agents.engine.settle import Ending, Settler, give_up
 from agents.engine.shortening import Shortening
+from agents.engine.standing_in import StandIn
 from agents.engine.steps import Steps
 from agents.engine.thinking import CallFailed, Thinker
 from agents.live.announce import announce_status, status_changed
@@ -116,7 +117,8 @@ class Orchestrator:
             else:
                 log.info("run ended", status=ending.status, reason=ending.reason, step=progress.step)
                 if ending.status == RunStatus.SUCCEEDED:
-                    archiving.watch(summons.thread, ending.settled.usage, has_sessions=summons.agentable.has_sessions)
+                    window, has_sessions = summons.choice.capabilities.context_length, summons.agentable.has_sessions
+                    archiving.watch(summons.thread, ending.settled.usage, window, has_sessions=has_sessions)
         if self.purse:
             payment.let_go(lease.run_id)
 
@@ -154,14 +156,18 @@ class Orchestrator:
         progress, thread, endpoint = self.held.progress, self.summons.thread, self.summons.choice.endpoint
         if progress.recoveries > MAX_RECOVERIES:
             return Ending.crashed()
+        if self.summons.choice.lacks_tools and self.summons.tools:
+            return Ending.without_tools(self.summons.choice.name)
         try:
             if self.summons.has_budgets:
                 self.purse = payment.purse_of(self.summons, self.held)
             with (
-                provider_pool.lease(endpoint) as provider,
+                contextlib.ExitStack() as leased,
                 transcript.opened(thread.pk, thread.from_seq, recorded, open_reply=progress.open_step) as history,
             ):
-                steps = Steps(self.summons, self.held, self._thinker(provider, history))
+                provider = leased.enter_context(provider_pool.lease(endpoint))
+                stand_in = StandIn(self.summons, self.held.lease.run_id, leased)
+                steps = Steps(self.summons, self.held, self._thinker(provider, history, stand_in))
                 return self._run(steps, history)
         except (HandedOver, Parked, journal.LeaseLost, *DATABASE_AWAY):
             raise
@@ -214,7 +220,7 @@ class Orchestrator:
             unanswered=unanswered,
         )
 
-    def _thinker(self, provider: Provider, history: Transcript) -> Thinker:
+    def _thinker(self, provider: Provider, history: Transcript, stand_in: StandIn) -> Thinker:
         summons = self.summons
         return Thinker(
             summons.choice,
@@ -225,6 +231,7 @@ class Orchestrator:
             on_remedy=self._quarantine,
             provider=provider,
             policy=retry_policy(),
+            stand_in=stand_in,
             waited=self.held.progress.retries,
             purse=self.purse,
             memo=history.memo,

@@ -37,7 +37,8 @@ def purse_of(summons: Summons, held: Held) -> Purse:
     with orm():
         threads = ledger.threads_above(summons.agentable)
     price = summons.prices.of(choice.endpoint, choice.model)
-    purse = Purse(held.lease, threads, choice.model, price, summons.is_attended, held.cancel)
+    longest = choice.capabilities.output_limit
+    purse = Purse(held.lease, threads, choice.model, price, longest, summons.is_attended, held.cancel)
     if held.progress.recoveries:
         purse.take_up()
     return purse

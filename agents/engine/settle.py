@@ -24,7 +24,7 @@ from agents.live.announce import announce_action, cell_posted, status_changed
 from agents.live.events import Event, Failed
 from agents.live.stream import publish
 from agents.models import CallStatus
-from agents.providers.base import Finish, ProviderError, Reply, Usage
+from agents.providers.base import Finish, ProviderError, Reply, Trouble, Usage
 from memory.context import Context
 from memory.degrade import HISTORY_REFUSED
 from memory.messages import Message, assistant
@@ -123,6 +123,12 @@ class Ending:
         metadata = MessageMetadata(reason="budget", budget=shortage.budget.pk, retryable=False)
         cell = wait_cell(run_id, words.paused(out), metadata)
         return cls(RunStatus.WAITING_BUDGET, settled, "budget", cells=[cell], again_after=seconds)
+
+    @classmethod
+    def without_tools(cls, model: str) -> Self:
+        """Nothing was asked: an agent cannot work without tools, and many servers would only fail."""
+        text = f"{model} cannot use tools, which I need. Choose another model for me in the settings."
+        return cls.failed(Trouble.NO_TOOLS, text, NOTHING_CALLED)
 
     @classmethod
     def crashed(cls) -> Self:

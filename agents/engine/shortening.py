@@ -73,7 +73,7 @@ class Shortening:
         if not summons.agentable.has_sessions:
             return None
         holder = Holder(lease.run_id, lease.token)
-        if not archiving.shorten_session(holder, lease.thread_id, summons.choice, self.held.cancel, share):
+        if not archiving.shorten_session(holder, lease.thread_id, self.held.cancel, share):
             return None
         with orm():
             thread = Thread.objects.get(pk=lease.thread_id)

@@ -25,6 +25,7 @@ from agents.providers.base import (
     Reply,
     TextDelta,
     ThinkingDelta,
+    Trouble,
     Usage,
 )
 from agents.providers.estimates import counted
@@ -39,6 +40,10 @@ from tools.cancel import CancelToken
 log = structlog.get_logger(__name__)
 
 NOTHING_CALLED = Settled(CallStatus.CANCELLED, Usage(), Decimal(0), 0)
+
+
+# What another model may help with: this one is away or nobody pays for it. What it has refused goes to nobody else.
+OUT_OF_REACH = frozenset(Trouble) - {Trouble.TOO_LONG, Trouble.NO_TOOLS, Trouble.REFUSED_REQUEST}
 
 
 class CallFailed(Exception):
@@ -56,6 +61,8 @@ class Thinker:
 
     on_failure: told of each failed try that will be repeated, and after how many seconds; the text so far is void.
     on_remedy: told of what had to be left out of the history before the server took it.
+    stand_in: brings the model that answers for the rest of the run when this one is out of reach, told why; None when
+        there is none.
     waited: how often the run has let go of its lease to wait before this call (tier 2 of the retries).
     purse: pays for the calls, where the user has budgets.
     memo: what adapters have made of the history in earlier runs.
@@ -73,6 +80,7 @@ class Thinker:
     on_remedy: Callable[[Remedy], None]
     provider: Provider
     policy: RetryPolicy
+    stand_in: Callable[[ProviderError], tuple[Choice, Provider] | None]
     waited: int = 0
     purse: Purse | None = None
     memo: dict[str, object] = field(default_factory=dict)
@@ -99,10 +107,7 @@ class Thinker:
                 reply = yield from self._once(messages, started)
             except ProviderError as error:
                 self.settled = self._settle(CallStatus.FAILED, error.usage, started, error)
-                if error.refuses_content and self.view.degrade(messages):
-                    pause, self.grammar, self.pictures = 0.0, Grammar(), Pictures(self.choice.can_see)
-                else:
-                    pause, held = self._pause(error, held), held + 1
+                pause, held = self._after(error, messages, held)
                 log.warning("model call failed, will be repeated", error=error.message, trouble=error.trouble)
                 self.on_failure(self.settled, pause)
                 self.settled = NOTHING_CALLED
@@ -116,18 +121,36 @@ class Thinker:
         """The call that failed is repeated with another history, not with a longer one."""
         self.on_failure(self.settled, 0.0)
         self.settled, self.view = NOTHING_CALLED, View()
-        self.grammar, self.pictures = Grammar(), Pictures(self.choice.can_see)
+        self._unseen()
 
-    def _pause(self, error: ProviderError, held: int) -> float:
-        """Seconds until the call may be repeated under this lease.
+    def _after(self, error: ProviderError, messages: Sequence[Message], held: int) -> tuple[float, int]:
+        """Seconds until the call may be repeated under this lease, and how often it was then.
 
         Raises:
             CallFailed: it may not.
         """
+        if error.refuses_content and self.view.degrade(messages):
+            self._unseen()
+            return 0.0, held
         verdict = self.policy.after(error, held, self.waited, random.random())  # noqa: S311 (no secret)
         if isinstance(verdict, Now):
-            return verdict.seconds
+            return verdict.seconds, held + 1
+        if error.trouble in OUT_OF_REACH and (other := self.stand_in(error)):
+            self._change(*other)
+            return 0.0, 0
         raise CallFailed(error, verdict)
+
+    def _change(self, choice: Choice, provider: Provider) -> None:
+        """Another model answers from now on, at its own price."""
+        self.choice, self.provider, self.view = choice, provider, View()
+        self._unseen()
+        if self.purse:
+            price = self.prices.of(choice.endpoint, choice.model)
+            self.purse.change(choice.model, price, choice.capabilities.output_limit)
+
+    def _unseen(self) -> None:
+        """What is sent next begins otherwise than what was sent before."""
+        self.grammar, self.pictures = Grammar(), Pictures(self.choice.can_see)
 
     def _succeeded(self) -> None:
         self.waited = 0

@@ -13,7 +13,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ('memory', '0009_usage'),
-        ('agents', '0005_budgets'),
+        ('agents', '0007_choice'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

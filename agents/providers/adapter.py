@@ -11,13 +11,12 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import ClassVar, Protocol
 
 import httpx2
-from pydantic import JsonValue
 
 from agents.providers import errors
 from agents.providers.base import Chunk, Endpoint, ModelRequest, ProviderError, Trouble, Usage
 from agents.providers.client import Client, Dialect, Refused
 from agents.providers.codec import loads
-from agents.providers.events import events_of, payload_of
+from agents.providers.events import Payload, events_of, payload_of
 from agents.providers.pool import FreeList
 from agents.providers.sse import SSE
 from tools.cancel import CancelToken
@@ -43,7 +42,7 @@ class Answer(Protocol):
     def usage(self) -> Usage: ...
     @property
     def is_full(self) -> bool: ...
-    def feed(self, payload: dict[str, JsonValue]) -> None: ...
+    def feed(self, payload: Payload) -> None: ...
     def over(self) -> None: ...
     def deltas(self) -> Iterator[Chunk]: ...
     def end(self, taken: Collection[str]) -> Iterator[Chunk]: ...
@@ -90,20 +89,33 @@ class StreamingProvider(ABC):
 
     def models(self, cancel: CancelToken) -> list[str]:
         """Return the names of the models the server offers, sorted. Raises: ProviderError, Cancelled."""
+        return sorted(name for model in self._listed(cancel) if isinstance(name := model.get("id"), str))
+
+    def _listed(self, cancel: CancelToken) -> list[Payload]:
+        """What the server says of its models. Raises: as `_page`."""
+        data = self._page(self.dialect.models, cancel).get("data")
+        return [model for model in data if isinstance(model, dict)] if isinstance(data, list) else []
+
+    def _page(self, path: str, cancel: CancelToken, body: bytes | None = None) -> Payload:
+        """Return the object that the server answers with at `path` (see `Client.page`).
+
+        Raises:
+            ProviderError: it answered with something else, or not at all.
+            Cancelled: the token was set.
+        """
         self._begin()
         try:
             with cancel.on_cancel(self._client.line.cut):
-                answer = loads(self._client.list_models())
+                answer = loads(self._client.page(path, body))
         except ValueError:
-            raise errors.failure(Trouble.REFUSED_REQUEST, "what it answered is not a list of models") from None
+            raise errors.failure(
+                Trouble.REFUSED_REQUEST, "what it answered is not a list of models, or not what one can"
+            ) from None
         except _FAILURES as error:
             cancel.check()
             raise self._failure(error) from None
         self._busy = False
-        data = answer.get("data") if isinstance(answer, dict) else None
-        listed = data if isinstance(data, list) else []
-        names = (model.get("id") for model in listed if isinstance(model, dict))
-        return sorted(name for name in names if isinstance(name, str))
+        return answer if isinstance(answer, dict) else {}
 
     def close(self) -> None:
         """Give the client back for the next run; one that was left in mid-stream is closed."""
@@ -114,7 +126,13 @@ class StreamingProvider(ABC):
 
     def _failure(self, error: Exception) -> ProviderError:
         """Return our error for what the client raised."""
+        if isinstance(error, Refused):
+            error.body = self._plain(error.body)
         return translated(error, self._endpoint.api_key)
+
+    def _plain(self, error: object) -> object:
+        """What the server says of a failure, in the form that everybody else uses."""
+        return error
 
     def _begin(self) -> None:
         key = self._endpoint.api_key
@@ -164,7 +182,7 @@ class StreamingProvider(ABC):
             answer.over()
         elif (payload := payload_of(event)) is not None:
             if error := payload.get("error") or (payload if payload.get("object") == "error" else None):
-                raise errors.from_frame(error, self._endpoint.api_key, answer.usage)
+                raise errors.from_frame(self._plain(error), self._endpoint.api_key, answer.usage)
             answer.feed(payload)
         if answer.is_over:
             # What follows is only the end of the body, which keeps the connection usable when it comes at once.

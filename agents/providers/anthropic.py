@@ -33,7 +33,7 @@ def _sdk(endpoint: Endpoint, http: httpx2.Client) -> anthropic.Anthropic:
 class AnthropicProvider(StreamingProvider):
     """Implements `Provider`. The address may end with /v1, which the SDK puts before its paths itself."""
 
-    dialect = Dialect(_sdk, b"v1/messages", b"v1/models?limit=1000")
+    dialect = Dialect(_sdk, "v1/messages", "v1/models?limit=1000")
 
     def __init__(self, endpoint: Endpoint) -> None:
         super().__init__(replace(endpoint, base_url=endpoint.base_url.removesuffix("/v1")))

@@ -12,6 +12,7 @@ from pydantic import JsonValue
 
 from agents.providers.base import ModelRequest
 from agents.providers.images import key_of, with_images
+from agents.providers.known_models import known
 from agents.providers.names import legal_id, legal_name
 from agents.providers.translated import Piece, Translated
 from memory.encoding import dumps
@@ -19,8 +20,8 @@ from memory.messages import Block, File, Image, Message, Text, Thinking, ToolRes
 from tools.base import ToolSpec
 
 DEFAULT_OUTPUT_TOKENS = 16_000
-"""The limit of a reply, thoughts included, when the request says none: the vendor wants one, and every model of its
-takes this."""
+"""The limit of a reply, thoughts included, when neither the request says one nor the table of models knows it: the
+vendor wants one, and every model of its takes this."""
 NO_OUTPUT = "(no output)"
 MEMO = "messages_body"
 _CACHED: dict[str, JsonValue] = {"type": "ephemeral"}
@@ -79,9 +80,10 @@ class MessagesBody:
 
 
 def _open(request: ModelRequest) -> bytes:
+    most = request.max_output_tokens or known("anthropic", request.model).output_limit
     head: dict[str, JsonValue] = {
         "model": request.model,
-        "max_tokens": request.max_output_tokens or DEFAULT_OUTPUT_TOKENS,
+        "max_tokens": most or DEFAULT_OUTPUT_TOKENS,
         "stream": True,
         "cache_control": _CACHED,
     }
@@ -146,8 +148,8 @@ def _sent(block: Block) -> list[JsonValue]:
     return [_block(block)]
 
 
-def _image(media_type: str, content: str) -> JsonValue:
-    return {"type": "image", "source": {"type": "base64", "media_type": media_type, "data": content}}
+def _image(image: Image, content: str) -> JsonValue:
+    return {"type": "image", "source": {"type": "base64", "media_type": image.media_type, "data": content}}
 
 
 def _block(block: Text | File | Thinking | ToolUse | ToolResult) -> JsonValue:

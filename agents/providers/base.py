@@ -98,6 +98,7 @@ class Trouble(StrEnum):
     BAD_KEY = "bad_key"
     MODEL_UNKNOWN = "model_unknown"
     TOO_LONG = "too_long"
+    NO_TOOLS = "no_tools"
     REFUSED_REQUEST = "refused_request"
     BROKEN_STREAM = "broken_stream"
 
@@ -183,11 +184,32 @@ class Patience:
 
 
 @dataclass(frozen=True, slots=True)
+class Routing:
+    """Which of the vendors behind a router may serve a call.
+
+    order: names of vendors to try first. only_these: no other is tried after them.
+    require_parameters: only vendors that honour everything that is asked, such as tools.
+    deny_training: only vendors that neither keep nor learn from what they are sent.
+    title, referer: by which the router lists this program publicly; empty sends nothing.
+    """
+
+    order: tuple[str, ...] = ()
+    only_these: bool = False
+    require_parameters: bool = False
+    deny_training: bool = False
+    title: str = ""
+    referer: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Endpoint:
     """Where a provider is reached and with what. `api_key` is never logged.
 
     anywhere: it may be on this machine and in its network too, not only on the internet; for staff (security.md T9).
     answer_length: characters of a reply, after which it is ended as if the model had reached its own limit.
+    routing: for kinds that route.
+    window: tokens of context to ask for, of a server that lets its clients choose; 0 leaves it to the server.
+    keep_seconds: how long such a server shall keep the model loaded after a call.
     """
 
     kind: str
@@ -196,13 +218,19 @@ class Endpoint:
     patience: Patience = Patience()
     anywhere: bool = False
     answer_length: int = 200_000
+    routing: Routing = Routing()
+    window: int = 0
+    keep_seconds: int = 1_800
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The outcome of a connection test: one real call with a tool offered."""
+    """The outcome of a connection test: one real call with a tool offered.
+
+    tools: whether the model used it; None when the call does not tell.
+    """
 
     ok: bool
     message: str
-    tools: bool = False
+    tools: bool | None = None
     seconds: float = 0.0

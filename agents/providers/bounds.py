@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
 LONGEST_ERROR = 64_000
 """Bytes of an answer that says why a call failed."""
-LONGEST_LIST = 1_000_000
-"""Bytes of a list of models."""
+LONGEST_LIST = 3_000_000
+"""Bytes of a list of models; that of a router with hundreds of them has about one million."""
 LONGEST_PIECE = 2_000_000
 """Bytes of one event of a stream, or of an answer that came as one document."""
 

@@ -18,6 +18,9 @@ class Kind:
     needs_key: whether a call without a key is pointless. needs_url: whether there is an address at all.
     is_free: a call costs nothing. is_scripted: no model behind it, so there is nothing to test.
     is_slow: it is silent while it loads a model and reads a long prompt.
+    is_found: it may be found by itself on this machine. has_window: who asks says how long its context is to be.
+    routes: it chooses among vendors (see `base.Routing`).
+    nobody: what is missing when nobody listens at the address.
     models: names to offer before the server was asked.
     """
 
@@ -31,6 +34,10 @@ class Kind:
     is_free: bool = False
     is_slow: bool = False
     is_scripted: bool = False
+    is_found: bool = False
+    has_window: bool = False
+    routes: bool = False
+    nobody: str = "Nothing"
     models: tuple[str, ...] = ()
 
 
@@ -67,18 +74,22 @@ _KINDS = (
         "ollama",
         "Ollama",
         "Models on a machine of your own.",
-        "agents.providers.compatible.CompatibleProvider",
+        "agents.providers.ollama.OllamaProvider",
         default_base_url="http://127.0.0.1:11434/v1",
         is_free=True,
         is_slow=True,
+        is_found=True,
+        has_window=True,
+        nobody="No Ollama",
     ),
     Kind(
         "openrouter",
         "OpenRouter",
         "Models of many vendors behind one key.",
-        "agents.providers.compatible.CompatibleProvider",
+        "agents.providers.openrouter.OpenRouterProvider",
         default_base_url="https://openrouter.ai/api/v1",
         needs_key=True,
+        routes=True,
     ),
     Kind(
         "compatible",

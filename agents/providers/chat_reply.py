@@ -6,10 +6,9 @@ from pydantic import JsonValue
 
 from agents.providers.base import Chunk, Finish, Reply, TextDelta, ThinkingDelta, Usage
 from agents.providers.chat_calls import Calls
+from agents.providers.events import Payload
 from agents.providers.pieces import Pieces
 from memory.messages import Block, Message, Text, Thinking
-
-type Payload = dict[str, JsonValue]
 
 _FINISH = {"length": Finish.LENGTH, "max_tokens": Finish.LENGTH, "content_filter": Finish.REFUSED}
 
@@ -36,7 +35,7 @@ class ChatReply:
         """Take one chunk in. `choices` may be empty or missing, as in counts of tokens (case PRV-05)."""
         usage = payload.get("usage")
         if isinstance(usage, dict):
-            self.usage = _usage(usage, _plain(payload.get("model")))
+            self.usage = self._usage(usage, _plain(payload.get("model")))
         choices = payload.get("choices")
         if isinstance(choices, list) and choices and isinstance(choices[0], dict) and not self.is_full:
             self._choice(choices[0])
@@ -100,6 +99,9 @@ class ChatReply:
                 if isinstance(piece, dict):
                     self._take_up(self._calls.feed(piece, self._room))
 
+    def _usage(self, usage: Payload, model: str) -> Usage:
+        return _usage(usage, model)
+
     def _take_up(self, characters: int) -> None:
         self.received += characters
         self._room -= characters
@@ -125,9 +127,9 @@ def _usage(usage: Payload, model: str) -> Usage:
     """Servers that count along repeat a running total, so the last one holds (case COS-02)."""
     details = usage.get("prompt_tokens_details")
     cached = details.get("cached_tokens") if isinstance(details, dict) else usage.get("prompt_cache_hit_tokens")
-    tokens = _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens")), _count(cached)
+    tokens = count(usage.get("prompt_tokens")), count(usage.get("completion_tokens")), count(cached)
     return Usage(*tokens, model=model)
 
 
-def _count(value: JsonValue) -> int | None:
+def count(value: JsonValue) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

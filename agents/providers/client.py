@@ -36,12 +36,12 @@ class Dialect:
     """How a vendor is spoken to.
 
     sdk: makes its SDK for an endpoint, on an HTTP client.
-    call, models: where under the SDK's address a model is called, and where the models are listed.
+    call, models: where a model is called, and where the models are listed (see `Client.page`).
     """
 
     sdk: Callable[[Endpoint, httpx2.Client], Sdk]
-    call: bytes
-    models: bytes
+    call: str
+    models: str
 
 
 class Refused(Exception):
@@ -62,11 +62,8 @@ class Client:
         self.line = Line()
         self._http = http_client(self.line, endpoint.patience.idle, anywhere=endpoint.anywhere)
         self.sdk = dialect.sdk(endpoint, self._http)
-        self._call, self._models = self._url(dialect.call), self._url(dialect.models)
-
-    def _url(self, path: bytes) -> httpx2.URL:
-        base = self.sdk.base_url
-        return base.copy_with(raw_path=base.raw_path + path)
+        self._base = self.sdk.base_url
+        self._call = self._base.join(dialect.call)
 
     @functools.cached_property
     def _headers(self) -> httpx2.Headers:
@@ -79,9 +76,12 @@ class Client:
         headers["Content-Length"] = str(sum(map(len, body)))
         return self._send(httpx2.Request("POST", self._call, headers=headers, content=body))
 
-    def list_models(self) -> bytes:
-        """Return the answer to the question which models there are. Raises: as `post`; ProviderError."""
-        with contextlib.closing(self._send(httpx2.Request("GET", self._models, headers=self._headers))) as response:
+    def page(self, path: str, body: bytes | None = None) -> bytes:
+        """Return what the server says of itself at `path`, below the SDK's address or, when it begins with a slash,
+        below the host; with a body it is posted. Raises: as `post`; ProviderError."""
+        url, method = self._base.join(path), "GET" if body is None else "POST"
+        request = httpx2.Request(method, url, headers=self._headers, content=body)
+        with contextlib.closing(self._send(request)) as response:
             return read_whole(response, LONGEST_LIST)
 
     def _send(self, request: httpx2.Request) -> httpx2.Response:

@@ -27,6 +27,7 @@ _HEADLINES = {
     Trouble.BAD_KEY: "The API key was refused",
     Trouble.MODEL_UNKNOWN: "The model is not known there",
     Trouble.TOO_LONG: "The conversation is too long for the model",
+    Trouble.NO_TOOLS: "The model cannot use tools, which agents need",
     Trouble.REFUSED_REQUEST: "The model's server refused the request",
     Trouble.BROKEN_STREAM: "The model's answer broke off",
 }
@@ -50,10 +51,16 @@ _WORDS = (
         r"|insufficient (credit|balance)|credit balance is too low",
     ),
     (
+        Trouble.NO_TOOLS,
+        r"not support (tool|function)|no endpoints found that support tool|tools? param requires --jinja"
+        r"|tool choice requires --enable",
+    ),
+    (
         Trouble.TOO_LONG,
         r"context_length_exceeded|exceed_context_size|maximum context length|context (size|window|length|limit)"
         r"|prompt is too long|too many (input )?tokens",
     ),
+    (Trouble.REFUSED_REQUEST, r"no endpoints found matching your data policy"),
     (Trouble.BAD_KEY, r"invalid_api_key|authentication_error|(incorrect|invalid|wrong|missing).{0,20}api.?key"),
     (
         Trouble.MODEL_UNKNOWN,

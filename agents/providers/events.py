@@ -1,4 +1,4 @@
-"""What a server streams as parsed events, in either of the forms in which servers send them."""
+"""What a server streams as parsed events, in any of the forms in which servers send them."""
 
 from collections.abc import Iterator
 
@@ -11,13 +11,19 @@ from agents.providers.bounds import LONGEST_PIECE, read_whole, too_long
 from agents.providers.codec import loads
 from agents.providers.sse import SSE, Splitter
 
+type Payload = dict[str, JsonValue]
+
 
 def events_of(response: httpx2.Response) -> Iterator[list[SSE]]:
     """Yield the events of each read, which may be none: a mere sign of life.
 
     A server that ignores `stream` answers with one JSON document, which counts as one event.
     """
-    if "json" in response.headers.get("content-type", ""):
+    form = response.headers.get("content-type", "")
+    if "ndjson" in form:
+        yield from _lines(response)
+        return
+    if "json" in form:
         yield [SSE(read_whole(response, LONGEST_PIECE))]
         return
     splitter = Splitter()
@@ -28,7 +34,18 @@ def events_of(response: httpx2.Response) -> Iterator[list[SSE]]:
     yield splitter.end()
 
 
-def payload_of(item: SSE) -> dict[str, JsonValue] | None:
+def _lines(response: httpx2.Response) -> Iterator[list[SSE]]:
+    """Yield what each read brought of one JSON object on each line."""
+    rest = b""
+    for read in response.iter_bytes():
+        *lines, rest = (rest + read).split(b"\n")
+        yield [SSE(line) for line in lines if line.strip()]
+        if len(rest) > LONGEST_PIECE:
+            raise too_long()
+    yield [SSE(rest)] if rest.strip() else []
+
+
+def payload_of(item: SSE) -> Payload | None:
     """Return the object that an event brings, None for anything else. An error comes as {"error": …}.
 
     Raises:

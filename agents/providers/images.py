@@ -28,12 +28,19 @@ def key_of(image: Image) -> bytes:
     return f"{_SECRET}/{image.id}/{image.longest or ''}".encode()
 
 
-type Part = Callable[[str, str], JsonValue]
-"""How a vendor is sent a picture: its media type and its bytes in base64."""
+type Part = Callable[[Image, str], JsonValue]
+"""How a vendor is sent a picture, whose bytes are given in base64."""
 
 
-def with_images(kept: Translated, load: Load | None, part: Part) -> Iterator[bytes]:
-    """Yield what is sent, with each key replaced by its picture, or by words when there is none any more."""
+def words(image: Image) -> JsonValue:
+    """What stands for a picture that is gone, in a list of parts."""
+    return {"type": "text", "text": left_out(image, GONE).text}
+
+
+def with_images(
+    kept: Translated, load: Load | None, part: Part, gone: Callable[[Image], JsonValue] = words
+) -> Iterator[bytes]:
+    """Yield what is sent, with each key replaced by its picture, or by what `gone` says when there is none any more."""
     images = kept.images
     if not images:
         yield from kept.parts()
@@ -42,13 +49,8 @@ def with_images(kept: Translated, load: Load | None, part: Part) -> Iterator[byt
         at = 0
         for found in _KEY.finditer(each):
             yield each[at : found.start()]
-            yield dumps(_filled(images[found[1]], load, part))
+            image = images[found[1]]
+            content = load(image) if load else None
+            yield dumps(gone(image) if content is None else part(image, base64.b64encode(content).decode()))
             at = found.end()
         yield each[at:]
-
-
-def _filled(image: Image, load: Load | None, part: Part) -> JsonValue:
-    content = load(image) if load else None
-    if content is None:
-        return {"type": "text", "text": left_out(image, GONE).text}
-    return part(image.media_type, base64.b64encode(content).decode())

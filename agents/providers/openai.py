@@ -3,7 +3,7 @@
 Importing this module imports the SDK (27 MB), so only `catalog.connect` does.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 import httpx2
 import openai
@@ -17,8 +17,15 @@ from agents.providers.client import Dialect, Refused
 _refuse_usage: set[str] = set()
 
 
-def _sdk(endpoint: Endpoint, http: httpx2.Client) -> openai.OpenAI:
-    sdk = openai.OpenAI(api_key=endpoint.api_key or "none", base_url=endpoint.base_url, max_retries=0, http_client=http)
+def sdk_of(endpoint: Endpoint, http: httpx2.Client, headers: Mapping[str, str] | None = None) -> openai.OpenAI:
+    """The SDK for an endpoint. headers: that go with every request beside its own."""
+    sdk = openai.OpenAI(
+        api_key=endpoint.api_key or "none",
+        base_url=endpoint.base_url,
+        max_retries=0,
+        http_client=http,
+        default_headers=headers,
+    )
     # The SDK takes these from the environment, which may not be meant for this server.
     sdk.organization = sdk.project = None
     return sdk
@@ -30,13 +37,16 @@ class OpenAIProvider(StreamingProvider):
     Args:
         endpoint: with its address; the API of OpenAI itself or of a compatible server.
         limit_field: the server's name for the limit of output tokens.
+        body: how calls are written, when the server wants more than that.
     """
 
-    dialect = Dialect(_sdk, b"chat/completions", b"models")
+    dialect = Dialect(sdk_of, "chat/completions", "models")
 
-    def __init__(self, endpoint: Endpoint, *, limit_field: str = "max_completion_tokens") -> None:
+    def __init__(
+        self, endpoint: Endpoint, *, limit_field: str = "max_completion_tokens", body: ChatBody | None = None
+    ) -> None:
         super().__init__(endpoint)
-        self._body = ChatBody(limit_field)
+        self._body = body or ChatBody(limit_field)
 
     def _open(self, request: ModelRequest) -> httpx2.Response:
         """A server that refuses to count tokens is asked once more without, for good (case PRV-05)."""

@@ -13,13 +13,16 @@ from urllib.parse import urlsplit
 
 from agents.providers import errors
 from agents.providers.base import Endpoint, ModelRequest, Provider, ProviderError, Reply, Trouble, Verdict
-from agents.providers.bounds import LONGEST_LIST
+from agents.providers.capabilities import Capabilities
 from agents.providers.catalog import connect, kind_of
 from memory.messages import user
 from tools.base import ToolSpec
 from tools.cancel import Cancelled, CancelToken
 
 PATIENCE_SECONDS = 60.0
+FACTS_SECONDS = 5.0
+LONGEST_TAGS = 1_000_000
+"""Bytes of what may be the list of an Ollama."""
 _TOOL = ToolSpec(
     "report_ready",
     "Report that you are ready. Call this at once.",
@@ -35,6 +38,7 @@ _SENTENCES = {
     Trouble.BAD_KEY: "The key is wrong: the server refused it.",
     Trouble.MODEL_UNKNOWN: "The server does not know the model “{model}”.",
     Trouble.UNREACHABLE: "Nothing answers at {address}.",
+    Trouble.NO_TOOLS: "This model cannot use tools, which agents need.",
     Trouble.OUT_OF_CREDIT: "The key works, but the account has no credit left.",
 }
 
@@ -42,6 +46,11 @@ _SENTENCES = {
 @runtime_checkable
 class ListsModels(Protocol):
     def models(self, cancel: CancelToken) -> list[str]: ...
+
+
+@runtime_checkable
+class TellsFacts(Protocol):
+    def facts(self, model: str, cancel: CancelToken) -> Capabilities: ...
 
 
 def test_connection(endpoint: Endpoint, model: str) -> Verdict:
@@ -72,6 +81,18 @@ def list_models(endpoint: Endpoint) -> list[str]:
             raise errors.failure(Trouble.TIMEOUT, f"no answer within {PATIENCE_SECONDS:.0f} s") from None
 
 
+def learn(endpoint: Endpoint, model: str, seconds: float = FACTS_SECONDS) -> Capabilities:
+    """Return what the server itself says that a model can, as far as it does within `seconds`. Never raises for a
+    failed call: then nothing is known."""
+    if kind_of(endpoint.kind).is_scripted:
+        return Capabilities()
+    with contextlib.closing(connect(endpoint)) as provider, contextlib.suppress(ProviderError, Cancelled):
+        if isinstance(provider, TellsFacts):
+            with _deadline(seconds) as cancel:
+                return provider.facts(model, cancel)
+    return Capabilities()
+
+
 def find_ollama(base: str = "http://127.0.0.1:11434", timeout: float = 0.4) -> list[tuple[str, int]] | None:
     """Return (model, size in bytes) for each model of the Ollama at `base`; None when there is none.
 
@@ -84,7 +105,7 @@ def find_ollama(base: str = "http://127.0.0.1:11434", timeout: float = 0.4) -> l
             line.connect()
             with _deadline(timeout) as late, late.on_cancel(partial(line.sock.shutdown, socket.SHUT_RDWR)):
                 line.request("GET", "/api/tags")
-                models = json.loads(line.getresponse().read(LONGEST_LIST))["models"]
+                models = json.loads(line.getresponse().read(LONGEST_TAGS))["models"]
             return [(str(model["name"]), int(model.get("size", 0))) for model in models]
     except (HTTPException, OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
@@ -122,9 +143,8 @@ def _good_verdict(reply: Reply, seconds: float) -> Verdict:
 
 
 def _bad_verdict(error: ProviderError, endpoint: Endpoint, model: str, seconds: float) -> Verdict:
-    if error.trouble is Trouble.REFUSED_REQUEST and "tool" in error.message.lower():
-        return Verdict(False, f"This model cannot use tools, which agents need. {error.message}", seconds=seconds)
-    return Verdict(False, explained(error, endpoint, model), seconds=seconds)
+    tools = False if error.trouble is Trouble.NO_TOOLS else None
+    return Verdict(False, explained(error, endpoint, model), tools=tools, seconds=seconds)
 
 
 def explained(error: ProviderError, endpoint: Endpoint, model: str) -> str:
@@ -132,6 +152,6 @@ def explained(error: ProviderError, endpoint: Endpoint, model: str) -> str:
     kind = kind_of(endpoint.kind)
     address = endpoint.base_url or kind.default_base_url
     if error.trouble is Trouble.UNREACHABLE and "connection refused" in error.message.lower():
-        return f"{'No Ollama' if endpoint.kind == 'ollama' else 'Nothing'} answers at {address}. Is it running?"
+        return f"{kind.nobody} answers at {address}. Is it running?"
     sentence = _SENTENCES.get(error.trouble, "The call failed.")
     return f"{sentence.format(model=model, address=address)} {error.message}"

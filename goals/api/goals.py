@@ -3,9 +3,11 @@
 from typing import Any, cast
 from uuid import UUID
 
+from django.db import transaction
 from django.http import Http404
 from django.shortcuts import get_object_or_404
 from drf_spectacular.utils import OpenApiExample
+from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -13,6 +15,7 @@ from agents.api.base import Access, ApiView
 from agents.api.pages import NEWEST_FIRST, page
 from agents.api.schema import documented, listed
 from agents.api.threads import Events, Messages, ThreadView
+from agents.models import ModelConnection
 from goals import services
 from goals.models import Goal, GoalQuerySet
 from goals.serializers import GoalBody, GoalChanges, GoalShape, Shelf, goal_json
@@ -59,13 +62,24 @@ class OneGoal(GoalView):
         goal = self.found(goal_id)
         changes = self.body(GoalChanges, partial=True)
         shelf = changes.pop("status", None)
-        if changes:
-            services.update_goal(goal, **changes)
+        with transaction.atomic():
+            if "model" in changes:
+                services.choose_model(goal, self._connection(changes.pop("model")))
+            if changes:
+                services.update_goal(goal, **changes)
         if shelf == Shelf.ARCHIVED and goal.archived_at is None:
             services.archive_goal(goal)
         elif shelf == Shelf.WAITING and goal.archived_at is not None:
             services.reopen_goal(goal)
         return Response(goal_json(self.found(goal_id)))
+
+    def _connection(self, model: UUID | None) -> ModelConnection | None:
+        if model is None:
+            return None
+        found = ModelConnection.objects.for_user(self.user).filter(pk=model).first()
+        if found is None:
+            raise ValidationError({"model": ["You have no such model."]})
+        return found
 
     @documented("Delete a goal with everything in it", {204: None}, errors=(401, 404))
     def delete(self, request: Request, goal_id: UUID) -> Response:

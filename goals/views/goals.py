@@ -3,6 +3,7 @@
 from uuid import UUID
 
 from django.contrib import messages
+from django.db import transaction
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
@@ -45,11 +46,12 @@ def goal_settings(request: SignedInRequest, goal_id: UUID) -> HttpResponse:
     form = GoalSettingsForm(request.POST or None, initial=initial, connections=connections)
     if request.method == "POST" and form.is_valid():
         try:
-            update_goal(goal, title=form.cleaned_data["title"], description=form.cleaned_data["description"])
+            with transaction.atomic():
+                choose_model(goal, form.cleaned_data["model"])
+                update_goal(goal, title=form.cleaned_data["title"], description=form.cleaned_data["description"])
         except Refused as refused:
-            form.add_error(None, refused.message)
+            form.add_error("model" if refused.code == "no_tools" else None, refused.message)
         else:
-            choose_model(goal, form.cleaned_data["model"])
             messages.success(request, _("Saved."))
             return redirect("goal_settings", goal.pk)
     counts = {"messages": goal.thread.messages.count(), "notes": goal.thread.notes.count()}

@@ -1,29 +1,27 @@
-"""Choosing a model: the form that the first run and the settings share, and its Test button."""
+"""The page of models: those that are connected, a new one, and who does what. The first run has its form as well."""
 
-from collections.abc import Callable
-from functools import partial
+from contextlib import suppress
 from uuid import UUID
 
 from django.contrib import messages
-from django.core.exceptions import NON_FIELD_ERRORS
-from django.http import HttpResponse, HttpResponseBase
+from django.core.exceptions import ImproperlyConfigured
+from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.template.defaultfilters import filesizeformat
-from django.template.loader import render_to_string
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
-from agents.connections import choice_of, connect_model, endpoint_of, make_default, remove_connection, uses_demo
+from agents.connecting import change_connection, choose_for_uses, connect_model, make_default, remove_connection
+from agents.connections import endpoint_of, uses_demo
 from agents.models import ModelConnection
-from agents.outside import Busy, answer_later
-from agents.providers.base import Endpoint, ProviderError, Verdict
-from agents.providers.catalog import kind_of, known_kinds
-from agents.providers.probe import explained, find_ollama, list_models, test_connection
+from agents.providers.capabilities import Capabilities
+from agents.providers.catalog import Kind, kind_of, known_kinds
+from agents.providers.probe import find_ollama, learn
+from agents.refusals import Refused
+from agents.secrets import unseal
+from agents.services import assistant_of
 from agents.signed_in import SignedInRequest, signed_in
-from goals.forms import NO_MODEL, ConnectionForm
-
-# Servers with hundreds of models are named in part.
-MODELS_NAMED = 12
+from goals.connection_forms import ConnectionForm, EditForm, UsesForm
 
 
 @require_http_methods(["GET", "POST"])
@@ -32,86 +30,108 @@ def settings_models(request: SignedInRequest) -> HttpResponse:
     form = ConnectionForm(request.user, request.POST or None)
     if request.method == "POST" and connect(request, form):
         return redirect("settings_models")
-    page = {"form": form, "connections": connections_of(request), "uses_demo": uses_demo(request.user), **choices(form)}
-    page |= {"here": "settings", "section": "models"}
-    return render(request, "settings/models.html", page, status=422 if form.is_bound else 200)
+    return _page(request, form, uses_form(request))
+
+
+def _page(request: SignedInRequest, form: ConnectionForm, uses: UsesForm) -> HttpResponse:
+    page = {"form": form, "uses": uses, "connections": connections_of(request), **choices(form)}
+    page |= {"uses_demo": uses_demo(request.user), "here": "settings", "section": "models"}
+    return render(request, "settings/models.html", page, status=422 if form.is_bound or uses.is_bound else 200)
 
 
 def connections_of(request: SignedInRequest) -> list[dict[str, object]]:
     found = ModelConnection.objects.for_user(request.user)
-    return [{"row": row, "kind": kind_of(row.kind)} for row in found]
+    return [{"row": row, "kind": kind_of(row.kind), "can": row.capabilities} for row in found]
 
 
 def choices(form: ConnectionForm) -> dict[str, object]:
     """What the options of the form show: each kind with (name, label) of the models it is known to have."""
-    local = find_ollama()
-    kinds = []
+    kinds, chosen = [], "demo"
     for kind in known_kinds():
-        found = local if kind.kind == "ollama" else None
+        found = find_ollama(kind.default_base_url.removesuffix("/v1")) if kind.is_found else None
         models = [(name, f"{name}, {filesizeformat(size)}") for name, size in found or []]
         kinds.append({"kind": kind, "models": models or [(name, name) for name in kind.models], "found": bool(models)})
-    return {"kinds": kinds, "chosen": form.data.get("kind", "ollama" if local else "demo")}
+        chosen = kind.kind if models else chosen
+    return {"kinds": kinds, "chosen": form.data.get("kind", chosen)}
 
 
 def connect(request: SignedInRequest, form: ConnectionForm) -> bool:
-    """Store what the form holds as the user's default; say on the form why not."""
+    """Store what the form holds, with what its server says of the model, as the user's default or, when that is asked,
+    only so that it can be chosen; say on the form why not."""
     if not form.is_valid():
         return False
-    kind, url, key, model = form.values()
-    connect_model(request.user, kind.kind, model, url, key)
+    kind, given = form.values()
+    learned = _learned(request, kind, given.base_url, given.api_key, given.model)
+    try:
+        connect_model(request.user, kind.kind, given, learned, default="only_save" not in request.POST)
+    except Refused as refused:
+        form.add_error(None, refused.message)
+        return False
     return True
 
 
-@require_POST
+@require_http_methods(["GET", "POST"])
 @signed_in
-def model_test(request: SignedInRequest) -> HttpResponseBase:
-    """The Test button of an option: one real call, and its verdict as a line."""
-    form = ConnectionForm(request.user, request.POST)
-    if form.has_error(NON_FIELD_ERRORS, NO_MODEL):
-        kind, url, key, _model = form.values()
-        return _later(request, partial(_offer, endpoint_of(kind.kind, url, key, staff=request.user.is_staff)))
-    if not form.is_valid():
-        return HttpResponse(_line(Verdict(ok=False, message=str(next(iter(form.errors.values()))[0]))))
-    kind, url, key, model = form.values()
-    endpoint = endpoint_of(kind.kind, url, key, staff=request.user.is_staff)
-    return _later(request, partial(test_connection, endpoint, model))
-
-
-@require_POST
-@signed_in
-def connection_test(request: SignedInRequest, connection_id: UUID) -> HttpResponseBase:
+def connection_edit(request: SignedInRequest, connection_id: UUID) -> HttpResponse:
     connection = get_object_or_404(ModelConnection.objects.for_user(request.user), pk=connection_id)
-    choice = choice_of(connection, staff=request.user.is_staff)
-    return _later(request, partial(test_connection, choice.endpoint, choice.model))
+    form = EditForm(connection, request.POST or None)
+    if request.method == "POST" and form.is_valid() and _changed(request, connection, form):
+        messages.success(request, _("Saved."))
+        return redirect("settings_models")
+    page = {"form": form, "row": connection, "kind": kind_of(connection.kind), "here": "settings", "section": "models"}
+    return render(request, "settings/connection.html", page, status=422 if form.is_bound else 200)
 
 
-def _later(request: SignedInRequest, ask: Callable[[], Verdict]) -> HttpResponseBase:
-    """A server may take a minute to answer; one such question at a time for each user."""
+def _changed(request: SignedInRequest, connection: ModelConnection, form: EditForm) -> bool:
+    given, kind = form.given(), kind_of(connection.kind)
+    learned = None
+    if given.api_key or not connection.sealed_key or given.base_url == connection.address:
+        with suppress(ImproperlyConfigured):  # a key that cannot be read is only replaced
+            key = given.api_key or unseal(connection.sealed_key)  # a stored one goes nowhere but where it was given for
+            learned = _learned(request, kind, given.base_url, key, given.model)
     try:
-        return answer_later(request.user.pk, lambda: _line(ask()))
-    except Busy:
-        return HttpResponse(_line(Verdict(ok=False, message=_("Another test is still running."))), status=429)
+        change_connection(connection, given, learned)
+    except Refused as refused:
+        form.add_error(None, refused.message)
+        return False
+    return True
 
 
-def _line(verdict: Verdict) -> str:
-    return render_to_string("settings/verdict.html", {"verdict": verdict})
+def _learned(request: SignedInRequest, kind: Kind, base_url: str, key: str, model: str) -> Capabilities:
+    return learn(endpoint_of(kind.kind, base_url, key, staff=request.user.is_staff), model)
 
 
-def _offer(endpoint: Endpoint) -> Verdict:
-    """Say which models a server has, when none was named."""
-    try:
-        names = list_models(endpoint)
-    except ProviderError as error:
-        return Verdict(ok=False, message=explained(error, endpoint, ""))
-    shown = ", ".join(names[:MODELS_NAMED])
-    return Verdict(ok=False, message=_("Which model? The server has: %(names)s.") % {"names": shown or "–"})
+def uses_form(request: SignedInRequest, data: object = None) -> UsesForm:
+    agent, mine = assistant_of(request.user), ModelConnection.objects.for_user(request.user)
+    default = next((each.pk for each in mine if each.is_default), None)
+    chosen = {"default": default, "summariser": agent.summariser_id, "stand_in": agent.stand_in_id}
+    return UsesForm(mine, data, initial=chosen)
+
+
+@require_POST
+@signed_in
+def model_uses(request: SignedInRequest) -> HttpResponse:
+    """Who does what."""
+    form = uses_form(request, request.POST)
+    if form.is_valid():
+        try:
+            choose_for_uses(assistant_of(request.user), **form.cleaned_data)
+        except Refused as refused:
+            form.add_error(None, refused.message)
+        else:
+            messages.success(request, _("Saved."))
+            return redirect("settings_models")
+    return _page(request, ConnectionForm(request.user), form)
 
 
 @require_POST
 @signed_in
 def connection_default(request: SignedInRequest, connection_id: UUID) -> HttpResponse:
     connection = get_object_or_404(ModelConnection.objects.for_user(request.user), pk=connection_id)
-    make_default(connection)
+    try:
+        make_default(connection)
+    except Refused as refused:
+        messages.error(request, refused.message)
     return redirect("settings_models")
 
 

@@ -7,7 +7,8 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from agents.services import assistant_of
 from agents.signed_in import SignedInRequest, signed_in
-from goals.forms import ConnectionForm, GoalForm
+from goals.connection_forms import ConnectionForm
+from goals.forms import GoalForm
 from goals.preferences import adopt_time_zone, finish_welcome
 from goals.views.goals import created
 from goals.views.models import choices, connect

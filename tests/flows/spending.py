@@ -10,7 +10,7 @@ from random import Random
 
 from agents.budgets.models import Budget, Reservation, Window
 from agents.budgets.services import set_budget
-from agents.connections import connect_model
+from agents.connecting import Given, connect_model
 from agents.providers.base import Usage
 from agents.providers.pricing import charge, price_of
 from agents.services import send_message
@@ -68,7 +68,7 @@ def spend(llm: LLMServer, seed: int, seconds: float = 12) -> Outcome:
     vendor = Vendor(Random(seed))
     llm.always(vendor)
     user = UserFactory.create(is_staff=True)
-    connect_model(user, "openai", MODEL, llm.url, "key-of-the-test")
+    connect_model(user, "openai", Given(MODEL, llm.url, "key-of-the-test"))
     goals: list[Goal] = [GoalFactory(user=user) for _ in range(RUNS)]
     budget = set_budget(user, Window.TOTAL, LIMIT, None)
     kills, most = 0, Decimal(0)

@@ -14,7 +14,7 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
-from agents.connections import connect_model
+from agents.connecting import Given, connect_model
 from agents.models import CallStatus, ModelCall, ModelPrice
 from agents.services import assistant_of
 from goals.models import Goal
@@ -255,9 +255,10 @@ def test_prices_are_set_replaced_listed_and_removed(api: Client, client: Client,
 
 @pytest.mark.django_db(transaction=True)
 def test_the_prices_of_connected_models_say_where_they_come_from(client: Client, user: User) -> None:
-    connect_model(user, "openai", "gpt-5-mini")
-    connect_model(user, "compatible", "gemini-2.5-pro", "https://generativelanguage.googleapis.com/v1beta/openai")
-    connect_model(user, "compatible", "new-model-x", "https://models.example/v1")
+    connect_model(user, "openai", Given("gpt-5-mini"))
+    google = "https://generativelanguage.googleapis.com/v1beta/openai"
+    connect_model(user, "compatible", Given("gemini-2.5-pro", google))
+    connect_model(user, "compatible", Given("new-model-x", "https://models.example/v1"))
     page = client.get(PAGE).content.decode()
     assert "$0.25</td>" in page
     assert "developers.openai.com" in page

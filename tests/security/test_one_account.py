@@ -14,7 +14,7 @@ from django.contrib.sessions.models import Session
 from django.test import Client
 
 from agents import shares
-from agents.connections import connect_model
+from agents.connecting import Given, connect_model
 from agents.providers import probe
 from agents.providers.base import Endpoint, ProviderError, Trouble
 from tests.factories import UserFactory, bearer
@@ -73,7 +73,7 @@ def cookie(user: User) -> str:
 
 def test_tests_of_a_silent_model_hold_up_nobody(address: str, silent: str) -> None:
     user = UserFactory.create(staff=True)
-    connection = connect_model(user, "compatible", "m", silent)
+    connection = connect_model(user, "compatible", Given("m", silent))
     session, other = cookie(user), cookie(UserFactory.create())
     place = f"/settings/models/{connection.pk}/test/"
     with ThreadPoolExecutor(30) as pool:
@@ -88,7 +88,7 @@ def test_tests_of_a_silent_model_hold_up_nobody(address: str, silent: str) -> No
 
 def test_the_verdict_comes_when_it_is_there(address: str) -> None:
     user = UserFactory.create()
-    connection = connect_model(user, "demo", "demo")
+    connection = connect_model(user, "demo", Given("demo"))
     cookies = f"csrftoken={CSRF}; sessionid={cookie(user)}"
     headers = {"Cookie": cookies, "X-CSRFToken": CSRF}
     request = Request(f"{address}/settings/models/{connection.pk}/test/", b"", headers)

@@ -14,7 +14,8 @@ from agents.budgets import ledger
 from agents.budgets.models import Budget, Reservation, Window
 from agents.budgets.purse import Purse
 from agents.budgets.services import allow_more, remove_budget, set_budget
-from agents.connections import choice_for, connect_model
+from agents.connecting import Given, connect_model
+from agents.connections import choice_for
 from agents.engine import archiving, jobs, payment, sweeper
 from agents.engine.health import monitor
 from agents.models import ModelCall
@@ -35,7 +36,7 @@ PRICED = "gpt-5-mini"  # 0.25 and 2 dollars for a million tokens
 
 @pytest.fixture(autouse=True)
 def priced(goal: Goal, llm: LLMServer) -> None:
-    connect_model(goal.user, "openai", PRICED, llm.url, "key-of-the-test")
+    connect_model(goal.user, "openai", Given(PRICED, llm.url, "key-of-the-test"))
 
 
 def only(budget: Budget) -> Budget:
@@ -215,7 +216,7 @@ def test_reservations_of_runs_that_nobody_has_are_swept_away(goal: Goal, say: Sa
 def test_a_budget_in_dollars_cannot_hold_for_a_model_without_a_price(
     goal: Goal, say: Say, llm: LLMServer, settings: Settings
 ) -> None:
-    connect_model(goal.user, "compatible", "nobody-knows", llm.url, "key-of-the-test")
+    connect_model(goal.user, "compatible", Given("nobody-knows", llm.url, "key-of-the-test"))
     set_budget(goal.user, Window.MONTH, Decimal(1), None)
     llm.script([Reply("Hi.")])
     run = say("Hi")

@@ -14,6 +14,7 @@ from pytest_django import Settings
 
 from agents import connections
 from agents.engine import assemble
+from agents.providers.capabilities import Capabilities
 from agents.services import send_message
 from goals.models import Goal
 from memory import attachments, transcript
@@ -131,7 +132,7 @@ def test_a_model_that_cannot_see_is_told_so(
 
     def blind(*args: Any, **more: Any) -> connections.Choice:
         choice = chosen(*args, **more)
-        return connections.Choice(choice.endpoint, choice.model, can_see=False)
+        return connections.Choice(choice.endpoint, choice.model, Capabilities(images=False))
 
     monkeypatch.setattr(assemble, "choose", blind)
     llm.script([SEEN] * 2)

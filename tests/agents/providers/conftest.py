@@ -1,12 +1,15 @@
 """A scripted model server, and a way to ask it something through a provider."""
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 
 import pytest
 
 from agents.providers.base import Chunk, Endpoint, ModelRequest, Provider, Reply, TextDelta, ThinkingDelta
 from agents.providers.catalog import connect, known_kinds
 from memory.messages import Message, ToolResult, tool, user
+from tests.llm_ollama import OllamaServer
+from tests.llm_openrouter import OpenRouterServer
 from tests.llm_server import LLMServer
 from tools.base import ToolSpec
 from tools.cancel import CancelToken
@@ -43,17 +46,23 @@ class Heard:
 type Ask = Callable[..., Heard]
 
 
+SERVERS: dict[str, type[LLMServer]] = {"ollama": OllamaServer, "openrouter": OpenRouterServer}
+
+
 @pytest.fixture(scope="session")
-def shared_server() -> Iterator[LLMServer]:
-    with LLMServer() as running:
-        yield running
+def shared_servers() -> Iterator[Callable[[type[LLMServer]], LLMServer]]:
+    with ExitStack() as running:
+        kept: dict[type[LLMServer], LLMServer] = {}
+        yield lambda made: kept.get(made) or kept.setdefault(made, running.enter_context(made()))
 
 
 @pytest.fixture
-def server(shared_server: LLMServer) -> Iterator[LLMServer]:
-    shared_server.reset()
-    yield shared_server
-    assert shared_server.violations == []
+def server(shared_servers: Callable[[type[LLMServer]], LLMServer], kind: str) -> Iterator[LLMServer]:
+    """As strict as those of the kind that is asked."""
+    shared = shared_servers(SERVERS.get(kind, LLMServer))
+    shared.reset()
+    yield shared
+    assert shared.violations == []
 
 
 @pytest.fixture

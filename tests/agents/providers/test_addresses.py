@@ -11,7 +11,7 @@ import pytest
 from agents.providers import addresses
 from agents.providers.base import Endpoint, ModelRequest, ProviderError, Trouble
 from agents.providers.catalog import connect
-from goals.forms import ConnectionForm
+from goals.connection_forms import ConnectionForm
 from memory.messages import user
 from tests.agents.providers.test_transport import OK, Peer
 from tests.factories import UserFactory

@@ -16,6 +16,12 @@ type Connect = Callable[[str], Provider]
 
 
 @pytest.fixture
+def kind() -> str:
+    """Whose server speaks the dialects of all of them."""
+    return "ollama"
+
+
+@pytest.fixture
 def connecting(server: LLMServer) -> Iterator[Connect]:
     made: list[Provider] = []
 

@@ -173,7 +173,7 @@ def test_a_web_page_is_not_an_answer(server: LLMServer, ask: Ask) -> None:
 
 
 def test_signs_of_life_without_output_end_in_a_time_out(server: LLMServer, kind: str) -> None:
-    server.script([Raw([b": still here\n\n"] * 100, gap=0.02), Hang(5)])
+    server.script([Raw([b"\n" if kind == "ollama" else b": still here\n\n"] * 100, gap=0.02), Hang(5)])
     provider = connect(Endpoint(kind, server.url, KEY, Patience(idle=0.3, silent=0.2), anywhere=True))
     for _ in range(2):
         with pytest.raises(ProviderError) as caught:

@@ -24,15 +24,15 @@ def _status(code: int, message: str) -> Status:
     ("step", "ok", "tools", "words"),
     [
         (Reply(calls=[("report_ready", {"ready": True})]), True, True, "Tools work."),
-        (Reply("I am ready."), False, False, "without the tool"),
+        (Reply("I am ready."), False, None, "without the tool"),
         (_status(400, "llama2 does not support tools"), False, False, "cannot use tools"),
-        (_status(401, f"Incorrect API key provided: {KEY}"), False, False, "key is wrong"),
-        (_status(404, "The model `m` does not exist"), False, False, "does not know the model “m”"),
-        (_status(500, "oops"), False, False, "oops"),
+        (_status(401, f"Incorrect API key provided: {KEY}"), False, None, "key is wrong"),
+        (_status(404, "The model `m` does not exist"), False, None, "does not know the model “m”"),
+        (_status(500, "oops"), False, None, "oops"),
     ],
 )
 def test_a_connection_test_says_in_a_sentence_how_it_went(
-    server: LLMServer, step: Reply | Status, ok: bool, tools: bool, words: str
+    server: LLMServer, step: Reply | Status, ok: bool, tools: bool | None, words: str
 ) -> None:
     server.script([step])
     verdict = probe.test_connection(Endpoint("compatible", server.url, KEY, anywhere=True), "m")

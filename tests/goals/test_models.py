@@ -1,0 +1,295 @@
+"""The pages of models: what is connected, how it is tested and changed, and who does what."""
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from agents.connecting import Given, connect_model
+from agents.models import ModelConnection
+from agents.providers.base import Routing
+from agents.providers.capabilities import Capabilities
+from agents.providers.catalog import known_kinds
+from agents.providers.known_models import known
+from agents.secrets import unseal
+from agents.services import assistant_of
+from goals.models import Goal
+from tests.factories import GoalFactory, UserFactory, bearer
+from tests.llm_ollama import LocalModel, OllamaServer
+from tests.llm_openrouter import OpenRouterServer
+from tests.llm_script import Reply, Status
+from tests.llm_server import LLMServer
+
+pytestmark = pytest.mark.django_db(transaction=True)
+READY = Reply(calls=[("report_ready", {"ready": True})])
+KEY = "sk-canary-0123456789-7Qx2"
+NO_TOOLS = Capabilities(tools=False)
+
+
+@pytest.fixture
+def user() -> User:
+    person: User = UserFactory.create(first_name="Ines", is_staff=True)
+    assistant_of(person)
+    return person
+
+
+@pytest.fixture
+def client(user: User) -> Client:
+    browser = Client()
+    browser.force_login(user)
+    return browser
+
+
+def connection(user: User, model: str = "m", kind: str = "compatible", **facts: Any) -> ModelConnection:
+    return connect_model(user, kind, Given(model, "http://127.0.0.1:9/v1", **facts))
+
+
+def said(answer: Iterable[bytes]) -> str:
+    return b"".join(answer).decode()
+
+
+def fields(client: Client, row: ModelConnection) -> dict[str, str]:
+    """The form of a connection as its page holds it."""
+    page = client.get(f"/settings/models/{row.pk}/").content.decode()
+    values = re.findall(r'<input type="(?:text|url|number)" name="(\w+)"(?: value="([^"]*)")?', page)
+    return dict(values)
+
+
+def test_what_the_server_says_is_kept_when_a_connection_is_saved(client: Client, user: User) -> None:
+    with OllamaServer() as server:
+        server.models = {"m": LocalModel(["completion", "tools", "vision"], num_ctx=32_768)}
+        client.post("/settings/models/", {"kind": "ollama", "ollama-url": server.url, "ollama-model": "m"})
+    can = ModelConnection.objects.get(user=user).capabilities
+    assert (can.tools, can.images, can.context_length) == (True, True, 32_768)
+    page = client.get("/settings/models/").content.decode()
+    assert "32,768 tokens" in page
+
+
+@pytest.mark.parametrize("where", ["/settings/models/", "/welcome/"])
+def test_a_model_without_tools_is_not_taken_for_agents(client: Client, user: User, where: str) -> None:
+    with OllamaServer() as server:
+        server.models = {"m": LocalModel(["completion"])}
+        given = {"kind": "ollama", "ollama-url": server.url, "ollama-model": "m"}
+        answer = client.post(where, given)
+        assert answer.status_code == 422
+        assert "cannot use tools, which agents need" in answer.content.decode()
+        assert not ModelConnection.objects.exists()
+        assert client.post("/settings/models/", given | {"only_save": "1"}).status_code == 302
+    kept = ModelConnection.objects.get()
+    assert not kept.is_default
+    assert "no tools: summaries only" in client.get("/settings/models/").content.decode()
+    client.post(f"/settings/models/{kept.pk}/default/")
+    assert not ModelConnection.objects.filter(is_default=True).exists()
+
+
+@pytest.mark.parametrize(
+    ("step", "works", "tools", "words"),
+    [
+        (READY, True, True, "Tools work."),
+        (Status(401, body={"error": {"message": f"bad {KEY}"}}), False, None, "The key is wrong"),
+        (Status(404, body={"error": {"message": "model m not found"}}), False, None, "does not know the model"),
+        (Status(400, body={"error": {"message": "m does not support tools"}}), False, False, "cannot use tools"),
+    ],
+)
+def test_the_verdict_of_a_test_is_kept_with_the_connection(
+    client: Client, user: User, llm: LLMServer, step: Reply | Status, works: bool, tools: bool | None, words: str
+) -> None:
+    row = connect_model(user, "compatible", Given("m", llm.url, KEY))
+    llm.script([step])
+    assert words in said(client.post(f"/settings/models/{row.pk}/test/"))
+    row.refresh_from_db()
+    assert (row.works, row.capabilities.tools) == (works, tools)
+    assert row.tested_at is not None
+    page = client.get("/settings/models/").content.decode()
+    assert words in page
+    assert "canary" not in page
+
+
+def test_a_test_that_fails_for_once_unlearns_nothing(client: Client, user: User, llm: LLMServer) -> None:
+    row = connect_model(user, "compatible", Given("m", llm.url), Capabilities(images=True, context_length=9_000))
+    llm.script([Status(500)])
+    said(client.post(f"/settings/models/{row.pk}/test/"))
+    row.refresh_from_db()
+    assert row.learned == {"images": True, "context_length": 9_000}
+
+
+def test_a_server_that_names_its_models_lets_one_be_chosen(client: Client, llm: LLMServer) -> None:
+    llm.pages["/v1/models"] = {"data": [{"id": "<small>"}, {"id": "large"}]}
+    page = said(client.post("/settings/models/test/", {"kind": "compatible", "compatible-url": llm.url}))
+    assert '<hx-partial hx-target="#compatible-model-field"' in page
+    assert '<option value="&lt;small&gt;">' in page
+    llm.pages["/v1/models"] = {"object": "list", "data": [{"id": "m", "object": "model"}]}
+
+
+def test_a_connection_is_named_and_its_key_is_replaced_but_never_shown(client: Client, user: User) -> None:
+    row = connection(user, api_key=KEY)
+    given = fields(client, row) | {"name": "The big one", "model": "m"}
+    assert "api_key" not in given
+    assert "canary" not in client.get(f"/settings/models/{row.pk}/").content.decode()
+    assert client.post(f"/settings/models/{row.pk}/", given).status_code == 302
+    row.refresh_from_db()
+    assert (str(row), unseal(row.sealed_key)) == ("The big one", KEY)
+    client.post(f"/settings/models/{row.pk}/", given | {"api_key": "another-key-0815"})
+    row.refresh_from_db()
+    assert (unseal(row.sealed_key), row.key_hint) == ("another-key-0815", "0815")
+
+
+def test_a_stored_key_does_not_go_to_another_address(client: Client, user: User, llm: LLMServer) -> None:
+    """Whoever sits at an open browser could otherwise have it sent to a server of their own."""
+    row = connection(user, api_key=KEY)
+    given = fields(client, row) | {"base_url": llm.url}
+    answer = client.post(f"/settings/models/{row.pk}/", given)
+    assert answer.status_code == 422
+    assert "the key must be given again" in answer.content.decode()
+    assert llm.requests == []
+    assert client.post(f"/settings/models/{row.pk}/", given | {"api_key": "new-key"}).status_code == 302
+    row.refresh_from_db()
+    assert (row.base_url, unseal(row.sealed_key)) == (llm.url, "new-key")
+
+
+def test_what_is_known_can_be_corrected_and_with_another_model_it_is_unlearned(client: Client, user: User) -> None:
+    row = connect_model(user, "compatible", Given("m", "http://127.0.0.1:9/v1"), Capabilities(images=True, tools=True))
+    given = fields(client, row) | {"tools": "", "images": "no", "context_length": "12000"}
+    client.post(f"/settings/models/{row.pk}/", given)
+    row.refresh_from_db()
+    assert (row.capabilities.images, row.capabilities.tools, row.capabilities.context_length) == (False, True, 12_000)
+    client.post(f"/settings/models/{row.pk}/", given | {"model": "another"})
+    row.refresh_from_db()
+    assert row.learned == {}
+    assert row.capabilities.images is False, "what the user says, stays"
+
+
+def test_a_default_cannot_be_said_to_lack_tools(client: Client, user: User) -> None:
+    row = connection(user)
+    answer = client.post(f"/settings/models/{row.pk}/", fields(client, row) | {"tools": "no"})
+    assert answer.status_code == 422
+    row.refresh_from_db()
+    assert row.corrections == {}
+
+
+def test_the_routing_of_openrouter_is_a_setting_of_its_connection(client: Client, user: User) -> None:
+    row = connection(user, kind="openrouter", api_key=KEY)
+    given = fields(client, row) | {
+        "order": " azure,, openai ",
+        "only_these": "on",
+        "require_parameters": "on",
+        "deny_training": "on",
+        "title": "Waymark",
+        "referer": "https://waymark.example/",
+    }
+    assert client.post(f"/settings/models/{row.pk}/", given).status_code == 302
+    row.refresh_from_db()
+    wanted = Routing(("azure", "openai"), True, True, True, "Waymark", "https://waymark.example/")
+    assert row.routing == {**vars_of(wanted), "order": ["azure", "openai"]}
+    assert fields(client, row)["order"] == "azure, openai"
+    other = client.get(f"/settings/models/{connection(user).pk}/").content.decode()
+    assert "Vendors to try first" not in other
+
+
+def vars_of(routing: Routing) -> dict[str, object]:
+    return {name: getattr(routing, name) for name in Routing.__dataclass_fields__}
+
+
+def test_who_does_what_is_chosen_on_one_page(client: Client, user: User) -> None:
+    big, small = connection(user, "big"), connection(user, "small")
+    given = {"default": big.pk, "summariser": small.pk, "stand_in": small.pk}
+    assert client.post("/settings/models/uses/", given).status_code == 302
+    agent = assistant_of(user)
+    assert (agent.summariser, agent.stand_in) == (small, small)
+    assert ModelConnection.objects.get(is_default=True) == big
+    client.post("/settings/models/uses/", {"default": big.pk, "summariser": "", "stand_in": ""})
+    agent.refresh_from_db()
+    assert (agent.summariser, agent.stand_in) == (None, None)
+
+
+@pytest.mark.parametrize("use", ["default", "stand_in"])
+def test_a_model_without_tools_is_refused_where_agents_need_them(client: Client, user: User, use: str) -> None:
+    big = connection(user, "big")
+    mute = connect_model(user, "compatible", Given("mute", "http://127.0.0.1:9"), NO_TOOLS, default=False)
+    given = {"default": big.pk, "summariser": mute.pk, "stand_in": ""} | {use: mute.pk}
+    answer = client.post("/settings/models/uses/", given)
+    assert answer.status_code == 422
+    assert "mute (OpenAI-compatible server) cannot use tools" in answer.content.decode()
+    assert ModelConnection.objects.get(is_default=True) == big
+    assert assistant_of(user).summariser is None, "all of it or nothing"
+    assert client.post("/settings/models/uses/", given | {use: big.pk}).status_code == 302
+    assert assistant_of(user).summariser == mute
+
+
+def test_models_of_others_cannot_be_chosen_nor_changed(client: Client, user: User) -> None:
+    mine, theirs = connection(user), connection(UserFactory.create())
+    assert client.get(f"/settings/models/{theirs.pk}/").status_code == 404
+    assert client.post(f"/settings/models/{theirs.pk}/", {"model": "x"}).status_code == 404
+    answer = client.post("/settings/models/uses/", {"default": mine.pk, "stand_in": theirs.pk})
+    assert answer.status_code == 422
+    assert assistant_of(user).stand_in is None
+
+
+def test_the_page_of_a_goal_refuses_a_model_without_tools(client: Client, user: User) -> None:
+    goal: Goal = GoalFactory(user=user, title="Move")
+    mute = connect_model(user, "compatible", Given("mute", "http://127.0.0.1:9"), NO_TOOLS, default=False)
+    answer = client.post(f"/goals/{goal.pk}/settings/", {"title": "Changed", "description": "", "model": mute.pk})
+    assert answer.status_code == 422
+    assert "cannot use tools" in answer.content.decode()
+    goal.refresh_from_db()
+    assert (goal.title, goal.model_connection) == ("Move", None)
+
+
+def test_the_api_lists_models_and_sets_that_of_a_goal(user: User) -> None:
+    api, goal = Client(headers=bearer(user)), GoalFactory(user=user)
+    row = connect_model(user, "openai", Given("gpt-5-mini", "", KEY, "Big"))
+    mute = connect_model(user, "compatible", Given("mute", "http://127.0.0.1:9"), NO_TOOLS, default=False)
+    theirs = connection(UserFactory.create())
+    listed = api.get("/api/v1/models").json()["results"]
+    assert [each["id"] for each in listed] == [str(mute.pk), str(row.pk)]
+    assert listed[1] | {"tested_at": None, "created_at": None} == {
+        "id": str(row.pk),
+        "name": "Big",
+        "kind": "openai",
+        "model": "gpt-5-mini",
+        "is_default": True,
+        "works": None,
+        "tools": True,
+        "images": True,
+        "context_length": 400_000,
+        "tested_at": None,
+        "created_at": None,
+    }
+    path = f"/api/v1/goals/{goal.pk}"
+    assert api.patch(path, {"model": str(row.pk)}, "application/json").json()["model"] == str(row.pk)
+    refused = api.patch(path, {"model": str(mute.pk), "title": "Changed"}, "application/json")
+    assert (refused.status_code, refused.json()["error"]["code"]) == (400, "no_tools")
+    foreign = api.patch(path, {"model": str(theirs.pk)}, "application/json").json()["error"]
+    assert foreign["fields"] == {"model": ["You have no such model."]}
+    kept = api.get(path).json()
+    assert (kept["model"], kept["title"]) == (str(row.pk), goal.title)
+    assert api.patch(path, {"model": None}, "application/json").json()["model"] is None
+
+
+def test_openrouter_says_what_its_model_can(client: Client, user: User) -> None:
+    with OpenRouterServer() as server:
+        server.offer("vendor/model", images=True)
+        row = connect_model(user, "openrouter", Given("vendor/model", server.url, KEY))
+        server.script([READY])
+        said(client.post(f"/settings/models/{row.pk}/test/"))
+    row.refresh_from_db()
+    assert row.learned == {
+        "tools": True,
+        "images": True,
+        "thinking": False,
+        "context_length": 200_000,
+        "output_limit": 32_000,
+    }
+
+
+def test_the_table_knows_the_models_that_are_offered_and_their_snapshots() -> None:
+    for kind in known_kinds():
+        for model in kind.models if kind.needs_key else ():
+            assert known(kind.kind, model).tools is True, model
+            assert known(kind.kind, model).context_length, model
+    assert known("openai", "gpt-5-mini-2025-08-07") == known("openai", "gpt-5-mini")
+    assert known("anthropic", "claude-haiku-4-5-20251001").output_limit == 64_000
+    assert known("compatible", "gpt-5-mini") == Capabilities()
