@@ -59,12 +59,13 @@ def reserve_beside(call: ModelCall, choice: Choice, words_given: str) -> int | N
     """Hold what a call beside the runs may cost at most (a summary). Returns the output that is paid for, in tokens;
     None when there is no budget and so no limit. Raises: OutOfBudget, Unpriced."""
     given = len(words_given.encode()) + 2 * AROUND_EACH
+    most = min(BESIDE_OUTPUT, choice.capabilities.output_limit or BESIDE_OUTPUT)
     with orm():
         thread = _thread(call)
         price = prices_of(thread.user_id).of(choice.endpoint, choice.model)
         if price is None and forbids_unpriced(thread.user_id):
             raise Unpriced(call.model)
-        return BESIDE_OUTPUT if ledger.reserve_beside(call, thread, cost_at_most(price, given, BESIDE_OUTPUT)) else None
+        return most if ledger.reserve_beside(call, thread, cost_at_most(price, given, most)) else None
 
 
 def book_beside(call: ModelCall) -> None:

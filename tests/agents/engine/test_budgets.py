@@ -14,11 +14,13 @@ from agents.budgets import ledger
 from agents.budgets.models import Budget, Reservation, Window
 from agents.budgets.purse import Purse
 from agents.budgets.services import allow_more, remove_budget, set_budget
-from agents.connecting import Given, connect_model
+from agents.connecting import Given, choose_for_uses, connect_model
 from agents.connections import choice_for
 from agents.engine import archiving, jobs, payment, sweeper
 from agents.engine.health import monitor
 from agents.models import ModelCall
+from agents.providers.capabilities import Capabilities
+from agents.services import assistant_of
 from goals.models import Goal
 from memory.ids import new_id
 from memory.models import AgentHistory, AgentRun, ArchiveReason, RunStatus, ThreadMessage
@@ -32,6 +34,7 @@ from tests.llm_server import LLMServer
 type Say = Callable[[str], AgentRun]
 
 PRICED = "gpt-5-mini"  # 0.25 and 2 dollars for a million tokens
+DEARER = "gpt-5.1"  # 1.25 and 10
 
 
 @pytest.fixture(autouse=True)
@@ -85,6 +88,35 @@ def test_the_worst_of_a_call_is_reserved_before_it_and_limits_its_output(
     assert 1_000 <= most < 10_000, "not more than the budget pays for"
     assert most * Decimal("0.000002") < seen[0] <= Decimal("0.02")
     assert only(budget).spent == Decimal("0.00027")
+
+
+def test_a_reply_is_limited_to_what_the_model_can_say(goal: Goal, say: Say, llm: LLMServer) -> None:
+    given = Given(PRICED, llm.url, "key-of-the-test", corrections=Capabilities(output_limit=2_000))
+    connect_model(goal.user, "openai", given)
+    set_budget(goal.user, Window.MONTH, Decimal(1), None)
+    llm.script([Reply("Hi.")])
+    say("Hi")
+    assert llm.requests[0].body["max_completion_tokens"] == 2_000
+
+
+def test_whoever_stands_in_is_paid_for_at_its_own_price(goal: Goal, say: Say, llm: LLMServer) -> None:
+    spare = connect_model(goal.user, "openai", Given(DEARER, llm.url, "key-of-the-test"), default=False)
+    choose_for_uses(assistant_of(goal.user), summariser=None, stand_in=spare)
+    budget = set_budget(goal.user, Window.MONTH, Decimal("0.06"), None)
+    seen: list[Decimal] = []
+
+    def look(request: object) -> Reply:
+        seen.append(execute("SELECT reserved FROM agents_budget", {})[0][0])
+        return Reply("Here I am.", usage=(1000, 100))
+
+    llm.script([Status(401, body={"error": {"message": "key disabled"}})], match=PRICED)
+    llm.script([look], match=DEARER)
+    run = say("Hi")
+    assert run.status == RunStatus.SUCCEEDED
+    most = llm.requests[-1].body["max_completion_tokens"]
+    assert most * Decimal("0.00001") < seen[0] <= Decimal("0.06"), "its worst is held, and there is room for that"
+    assert most < llm.requests[0].body["max_completion_tokens"]
+    assert only(budget).spent == run.cost == Decimal("0.00225")
 
 
 def test_a_run_without_budgets_asks_for_no_limit(goal: Goal, say: Say, llm: LLMServer) -> None:

@@ -6,15 +6,12 @@ import json
 import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import pytest
 from django.db import connections as connections_of_django
 from pytest_django import Settings
 
-from agents import connections
-from agents.engine import assemble
-from agents.providers.capabilities import Capabilities
+from agents.models import ModelConnection
 from agents.services import send_message
 from goals.models import Goal
 from memory import attachments, transcript
@@ -125,21 +122,13 @@ def test_the_same_bytes_are_sent_again_from_call_to_call_and_after_a_reload(
         assert after.startswith(before)
 
 
-def test_a_model_that_cannot_see_is_told_so(
-    goal: Goal, say: Say, llm: LLMServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    chosen = connections.choose
-
-    def blind(*args: Any, **more: Any) -> connections.Choice:
-        choice = chosen(*args, **more)
-        return connections.Choice(choice.endpoint, choice.model, Capabilities(images=False))
-
-    monkeypatch.setattr(assemble, "choose", blind)
+def test_a_model_that_cannot_see_is_told_so(goal: Goal, say: Say, llm: LLMServer) -> None:
+    ModelConnection.objects.update(corrections={"images": False})
     llm.script([SEEN] * 2)
     say("Which shoe?", upload("shoe.png", picture()))
     assert pictures(llm.requests[0]) == []
     assert "[The picture shoe.png was left out here: this model cannot see pictures.]" in words(llm.requests[0])
-    monkeypatch.setattr(assemble, "choose", chosen)
+    ModelConnection.objects.update(corrections={})
     say("And now?")
     assert len(pictures(llm.requests[1])) == 1, "another model sees it"
 

@@ -101,10 +101,12 @@ def test_more_blocks_than_any_answer_has_end_it(server: LLMServer, ask: Ask) -> 
 
 
 def test_the_limit_of_a_reply_is_always_sent(server: LLMServer, ask: Ask) -> None:
-    server.script([Reply("ok"), Reply("ok")])
+    server.script([Reply("ok")] * 4)
     ask()
+    ask(model="claude-opus-4-1-20250805")
+    ask(model="claude-haiku-5-5")
     ask(max_output_tokens=99)
-    assert [request.body["max_tokens"] for request in server.requests] == [16_000, 99]
+    assert [request.body["max_tokens"] for request in server.requests] == [16_000, 32_000, 16_000, 99]
 
 
 def test_roles_take_turns_and_results_come_first(server: LLMServer, ask: Ask) -> None:

@@ -8,7 +8,8 @@ from agents.providers import probe
 from agents.providers.base import Endpoint, Finish, ModelRequest, ProviderError, Trouble, Usage
 from agents.providers.capabilities import Capabilities
 from agents.providers.catalog import connect
-from memory.messages import Message, ToolResult, ToolUse, assistant, tool, user
+from memory.ids import new_id
+from memory.messages import Image, Message, Text, ToolResult, ToolUse, assistant, tool, user
 from tests.agents.providers.conftest import READ_FILE, Heard
 from tests.llm_ollama import LocalModel, OllamaServer, done, line, message
 from tests.llm_script import Drop, Raw, Reply, Status
@@ -106,6 +107,25 @@ def test_a_result_names_its_tool_although_the_call_was_sent_in_another_run(serve
     ask(server, *told, tool(ToolResult(id="c1", content="x")), memo=memo)
     ask(server, *told, tool(ToolResult(id="c1", content="y")), memo=memo)
     assert server.requests[-1].messages[-1]["tool_name"] == "read_file"
+
+
+def test_each_picture_has_a_message_to_itself_and_one_that_is_gone_is_named(server: OllamaServer) -> None:
+    server.always(Reply("ok"))
+    size = {"width": 1, "height": 1, "size": 3}
+    shown, lost = (Image(id=new_id(), media_type="image/png", name=f"{name}.png", **size) for name in ("shown", "lost"))
+    blocks = (Text(text="Look:"), shown, Text(text="and"), lost, Text(text="What is it?"))
+    ask(
+        server,
+        Message(role="user", blocks=blocks),
+        load=lambda image: b"png" if image == shown else None,
+    )
+    assert server.requests[0].messages[1:] == [
+        {"role": "user", "content": "Look:"},
+        {"role": "user", "content": '<image name="shown.png"/>', "images": ["cG5n"]},
+        {"role": "user", "content": "and"},
+        {"role": "user", "content": "[The picture lost.png was left out here: it does not exist any more.]"},
+        {"role": "user", "content": "What is it?"},
+    ]
 
 
 def test_an_answer_that_was_cut_by_its_limit_says_so(server: OllamaServer) -> None:
