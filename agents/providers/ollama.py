@@ -1,5 +1,5 @@
 """Ollama over its own API. Its OpenAI-compatible address has no word for the size of the context and leaves out the
-oldest messages without a word when they do not fit (docs/decisions/0003).
+oldest messages without a word when they do not fit (docs/decisions/0004).
 """
 
 from collections.abc import Iterator

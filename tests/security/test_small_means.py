@@ -13,7 +13,7 @@ from agents.live.cells import tail_html
 from agents.live.keys import NOWHERE, order
 from agents.providers import errors
 from agents.providers.base import Trouble, Verdict
-from goals.views import models
+from goals.views import model_tests
 from memory.models import Note
 from tests.factories import UserFactory
 
@@ -79,7 +79,7 @@ def test_a_slow_model_server_does_not_keep_a_connection_to_the_database(monkeypa
         held.append(connection.connection is not None)
         return Verdict(False, "no answer")
 
-    monkeypatch.setattr(models, "test_connection", slow)
+    monkeypatch.setattr(model_tests, "test_connection", slow)
     client = Client()
     client.force_login(UserFactory.create(staff=True))
     fields = {"kind": "compatible", "compatible-url": "http://127.0.0.1:9/v1", "compatible-model": "m"}
