@@ -227,8 +227,7 @@ WAYMARK_TASK_HISTORY_ENTRIES = env.int("WAYMARK_TASK_HISTORY_ENTRIES", default=2
 # Runs of one user at work at once, and in the queue; 0 sets no limit.
 WAYMARK_MAX_RUNNING_PER_USER = env.int("WAYMARK_MAX_RUNNING_PER_USER", default=2)
 WAYMARK_MAX_QUEUED_PER_USER = env.int("WAYMARK_MAX_QUEUED_PER_USER", default=20)
-# Of one user at once, in one web process: requests at work (half of the threads of config.handler), and open pages and
-# devices that follow conversations.
+# Of one user at once in one web process: requests (half of its threads), and pages and devices that follow agents.
 WAYMARK_REQUESTS_PER_USER = env.int("WAYMARK_REQUESTS_PER_USER", default=12)
 WAYMARK_VIEWERS_PER_USER = env.int("WAYMARK_VIEWERS_PER_USER", default=50)
 # Messages that may wait for one agent (0: any number), and calls of one reply.
