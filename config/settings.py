@@ -196,7 +196,8 @@ SPECTACULAR_SETTINGS = {
     "PATH_CONVERTER_OVERRIDES": {"id": {"type": "string", "format": "uuid"}},
 }
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2_000_000
-from config.uploads import *  # noqa: E402, F403 (after .env was read)
+from config.spending import *  # noqa: E402, F403 (both after .env was read)
+from config.uploads import *  # noqa: E402, F403
 
 # How long a request may take to come in, with its body (seconds), and how many connections there may be from one
 # address at once; 0 sets no limit, and neither do proxies, on this machine or named by WAYMARK_PROXIES.
@@ -226,20 +227,10 @@ WAYMARK_TASK_HISTORY_ENTRIES = env.int("WAYMARK_TASK_HISTORY_ENTRIES", default=2
 # Runs of one user at work at once, and in the queue; 0 sets no limit.
 WAYMARK_MAX_RUNNING_PER_USER = env.int("WAYMARK_MAX_RUNNING_PER_USER", default=2)
 WAYMARK_MAX_QUEUED_PER_USER = env.int("WAYMARK_MAX_QUEUED_PER_USER", default=20)
-# Budgets (mission C5). Output of a call that is reserved, and the least that is worth asking for, in tokens; what work
-# that nobody waits for may use of a budget; from when on its user is warned; how long a run waits for what others hold.
-WAYMARK_MOST_OUTPUT_TOKENS = env.int("WAYMARK_MOST_OUTPUT_TOKENS", default=16_000)
-WAYMARK_LEAST_OUTPUT_TOKENS = env.int("WAYMARK_LEAST_OUTPUT_TOKENS", default=2_000)
-WAYMARK_BUDGET_UNATTENDED_SHARE = env.float("WAYMARK_BUDGET_UNATTENDED_SHARE", default=0.9)
-WAYMARK_BUDGET_WARN_SHARE = env.float("WAYMARK_BUDGET_WARN_SHARE", default=0.8)
-WAYMARK_BUDGET_PATIENCE_SECONDS = env.float("WAYMARK_BUDGET_PATIENCE_SECONDS", default=30)
-# What becomes of a model without a price under a budget in dollars: block or allow.
-WAYMARK_BUDGET_UNPRICED = env.str("WAYMARK_BUDGET_UNPRICED", default="block")
-# Requests of one user at work at once: half of the threads of config.handler, twice what a browser opens.
+# Of one user at once in one web process: requests (half of its threads), and pages and devices that follow agents.
 WAYMARK_REQUESTS_PER_USER = env.int("WAYMARK_REQUESTS_PER_USER", default=12)
-# Open pages and devices of one user that follow conversations at once, in one web process.
 WAYMARK_VIEWERS_PER_USER = env.int("WAYMARK_VIEWERS_PER_USER", default=50)
-# Messages that may wait for one agent (0: any number), and calls of one reply that are made.
+# Messages that may wait for one agent (0: any number), and calls of one reply.
 WAYMARK_MAX_WAITING_MESSAGES = env.int("WAYMARK_MAX_WAITING_MESSAGES", default=20)
 WAYMARK_MAX_CALLS = env.int("WAYMARK_MAX_CALLS", default=64)
 WAYMARK_MESSAGE_LENGTH = env.int("WAYMARK_MESSAGE_LENGTH", default=100_000)

@@ -11,8 +11,8 @@ from agents import prices
 from agents.api.base import Access, ApiView
 from agents.api.pages import NEWEST_FIRST, page
 from agents.api.schema import documented, listed
+from agents.cost_shapes import PriceBody, PriceShape
 from agents.models import ModelPrice
-from agents.serializers import PriceBody, PriceShape
 
 
 class Prices(ApiView):

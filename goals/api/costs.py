@@ -12,9 +12,9 @@ from rest_framework.response import Response
 from agents.api.base import Access, ApiView
 from agents.api.schema import documented
 from agents.cost_rows import Row, as_json, rows, spending_json
+from agents.cost_shapes import CostsShape
 from agents.costs import By, total
 from agents.periods import days, period
-from agents.serializers import CostsShape
 from agents.services import assistant_of
 from goals.models import Goal
 
