@@ -19,12 +19,18 @@ network.block()
 del os.environ["DJANGO_SETTINGS_MODULE"]
 
 from collections.abc import Iterator
+from uuid import UUID
 
 import pytest
 from asgiref.sync import SyncToAsync
+from django.contrib.auth.models import User
 from django.db import connections
+from django.test import Client
 
+from agents.engine import bell
+from goals.models import Goal
 from memory import pool
+from tests.factories import GoalFactory, UserFactory, bearer
 from tests.llm_server import LLMServer
 
 
@@ -47,3 +53,27 @@ def model_server() -> Iterator[LLMServer]:
 def llm(model_server: LLMServer) -> LLMServer:
     model_server.reset()
     return model_server
+
+
+@pytest.fixture
+def rung(monkeypatch: pytest.MonkeyPatch) -> list[UUID]:
+    """The doorbell without a worker behind it: the runs it was rung for."""
+    rung: list[UUID] = []
+    monkeypatch.setattr(bell, "ring", rung.append)
+    return rung
+
+
+@pytest.fixture
+def user() -> User:
+    return UserFactory.create()
+
+
+@pytest.fixture
+def goal(user: User) -> Goal:
+    return GoalFactory.create(user=user)
+
+
+@pytest.fixture
+def api(user: User) -> Client:
+    """A device of the user."""
+    return Client(headers=bearer(user))

@@ -8,6 +8,8 @@ from typing import Any, ClassVar, NoReturn, cast
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.exceptions import ImproperlyConfigured
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
 from django.urls import URLPattern, URLResolver
 from django.urls.converters import UUIDConverter, register_converter
 from rest_framework.exceptions import NotFound, ParseError, Throttled
@@ -80,17 +82,19 @@ class ApiView(APIView):
     def user(self) -> User:
         return cast(User, self.request.user)
 
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        try:
+            return super().dispatch(request, *args, **kwargs)
+        finally:
+            if self._counted is not None:
+                shares.requests.end(self._counted)
+
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
         if isinstance(request.user, User):
             if not shares.requests.begin(request.user.pk):
                 raise Throttled(1)
             self._counted = request.user.pk
-
-    def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
-        if self._counted is not None:
-            shares.requests.end(self._counted)
-        return super().finalize_response(request, response, *args, **kwargs)
 
     def perform_content_negotiation(self, request: Request, force: bool = False) -> tuple[BaseRenderer, str]:
         """There is one representation; what the client would accept does not change it."""

@@ -13,8 +13,8 @@ from django.db.models import Q
 
 from agents.agentable import Agentable, agentable_of
 from agents.budgets import windows
-from agents.budgets.models import Budget, Reservation, Window
-from agents.budgets.worst import Amount
+from agents.budgets.models import Budget, Reservation
+from agents.budgets.worst import NOTHING, Amount
 from agents.models import ModelCall, UserAgent
 from memory.models import AgentRun, RunStatus, Thread
 
@@ -84,7 +84,7 @@ def reserve(
         for budget in _locked(run.thread, threads):
             has = held.get(budget.pk) or Reservation(budget=budget, run=run)
             can = _can(budget, run, has, attended=attended)
-            if can.money < least.money or can.tokens < least.tokens:
+            if not can.covers(least):
                 raise OutOfBudget(_shortage(budget, run, least, attended=attended))
             granted = Amount(
                 min(granted.money, max(least.money, can.money / PORTION)),
@@ -129,12 +129,11 @@ def reserve_beside(call: ModelCall, thread: Thread, worst: Amount) -> bool:
     held = False
     with transaction.atomic():
         for budget in _locked(thread, threads_above(agentable_of(thread))):
-            if budget.window == Window.RUN:
+            if not budget.counts:
                 continue
-            room = _room(budget, attended=False)
-            if room.money < worst.money or room.tokens < worst.tokens:
+            if not _room(budget, attended=False).covers(worst):
                 raise OutOfBudget(_shortage(budget, None, worst, attended=False))
-            _hold(budget, Reservation(budget=budget, call=call), Amount(), worst)
+            _hold(budget, Reservation(budget=budget, call=call), NOTHING, worst)
             held = True
     return held
 
@@ -155,8 +154,8 @@ def _locked(thread: Thread, threads: Sequence[UUID]) -> list[Budget]:
     budgets = list(wanted.select_for_update().order_by("pk"))
     now, zone = _now(), zone_of(thread.user_id)
     for budget in budgets:
-        budget.now = now
-        budget.begin(windows.began(budget.window, budget.now, zone))
+        budget.now, budget.zone = now, zone
+        budget.begin(windows.began(budget.window, now, zone))
     return budgets
 
 
@@ -174,7 +173,15 @@ def zone_of(user_id: int) -> ZoneInfo:
 
 
 def _unbooked(run: AgentRun) -> Amount:
-    return Amount(run.charged - run.booked, run.charged_tokens - run.booked_tokens)
+    return _charged(run).minus(Amount(run.booked, run.booked_tokens))
+
+
+def _charged(run: AgentRun) -> Amount:
+    return Amount(run.charged, run.charged_tokens)
+
+
+def _spent(budget: Budget) -> Amount:
+    return Amount(budget.spent, budget.spent_tokens)
 
 
 def limit(budget: Budget, *, attended: bool) -> Amount:
@@ -186,25 +193,22 @@ def limit(budget: Budget, *, attended: bool) -> Amount:
 
 
 def _room(budget: Budget, *, attended: bool) -> Amount:
-    most = limit(budget, attended=attended)
-    money = most.money - budget.spent - budget.reserved
-    return Amount(money, most.tokens - budget.spent_tokens - budget.reserved_tokens)
+    held = Amount(budget.reserved, budget.reserved_tokens)
+    return limit(budget, attended=attended).minus(_spent(budget)).minus(held)
 
 
 def _can(budget: Budget, run: AgentRun, has: Reservation, *, attended: bool) -> Amount:
     """What the run could spend at most under a budget."""
-    if budget.window == Window.RUN:
-        most = limit(budget, attended=True)
-        return Amount(most.money - run.charged, most.tokens - run.charged_tokens)
-    room, unbooked = _room(budget, attended=attended), _unbooked(run)
-    return Amount(has.money - unbooked.money + room.money, has.tokens - unbooked.tokens + room.tokens)
+    if not budget.counts:
+        return limit(budget, attended=True).minus(_charged(run))
+    return _room(budget, attended=attended).plus(Amount(has.money, has.tokens)).minus(_unbooked(run))
 
 
 def _hold(budget: Budget, has: Reservation, unbooked: Amount, granted: Amount) -> None:
-    if budget.window == Window.RUN:
+    if not budget.counts:
         return
-    money = max(has.money, unbooked.money + granted.money)
-    tokens = max(has.tokens, unbooked.tokens + granted.tokens)
+    wanted = unbooked.plus(granted)
+    money, tokens = max(has.money, wanted.money), max(has.tokens, wanted.tokens)
     budget.reserved += money - has.money
     budget.reserved_tokens += tokens - has.tokens
     has.money, has.tokens = money, tokens
@@ -216,7 +220,7 @@ def _book(thread: Thread, spent: Amount, held: Sequence[Reservation]) -> list[Bu
     by_budget = {each.budget_id: each for each in held}
     most_is_spent = []
     for budget in _locked(thread, threads_above(agentable_of(thread))):
-        if budget.window == Window.RUN:
+        if not budget.counts:
             continue
         if (has := by_budget.get(budget.pk)) is not None:
             budget.reserved -= has.money
@@ -238,9 +242,7 @@ def share_spent(budget: Budget) -> float:
 
 
 def _shortage(budget: Budget, run: AgentRun | None, least: Amount, *, attended: bool) -> Shortage:
-    unbooked = _unbooked(run) if run else Amount()
-    most = limit(budget, attended=attended)
-    money, tokens = most.money - budget.spent - unbooked.money, most.tokens - budget.spent_tokens - unbooked.tokens
-    waits = budget.window != Window.RUN and money >= least.money and tokens >= least.tokens
-    until = windows.ends(budget.window, budget.now, zone_of(budget.user_id))
-    return Shortage(budget, until, waits)
+    unbooked = _unbooked(run) if run else NOTHING
+    unspent = limit(budget, attended=attended).minus(_spent(budget)).minus(unbooked)
+    until = windows.ends(budget.window, budget.now, budget.zone)
+    return Shortage(budget, until, waits=budget.counts and unspent.covers(least))

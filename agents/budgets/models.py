@@ -2,6 +2,7 @@
 
 from datetime import datetime
 from decimal import Decimal
+from zoneinfo import ZoneInfo
 
 from django.conf import settings
 from django.db import models
@@ -44,7 +45,8 @@ class Budget(models.Model):
     created_at = models.DateTimeField(db_default=Now())
 
     now: datetime
-    """PostgreSQL's time when it was locked."""
+    zone: ZoneInfo
+    """PostgreSQL's time when it was locked, and the zone of its windows."""
 
     objects = OwnedQuerySet["Budget"].as_manager()
 
@@ -57,6 +59,11 @@ class Budget(models.Model):
 
     def __str__(self) -> str:
         return f"budget of {self.user} for {self.get_window_display()}"
+
+    @property
+    def counts(self) -> bool:
+        """Whether anything is counted beyond a run."""
+        return self.window != Window.RUN
 
     def begin(self, begins: datetime | None) -> None:
         """Count anew when a new window has begun."""

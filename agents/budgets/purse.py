@@ -62,12 +62,12 @@ class Purse:
         most = min(settings.WAYMARK_MOST_OUTPUT_TOKENS, self.longest or settings.WAYMARK_MOST_OUTPUT_TOKENS)
         given = self.counted.at_most(request)
         full = cost_at_most(self.price, given, most)
-        if self.left.money < full.money or self.left.tokens < full.tokens:
+        if not self.left.covers(full):
             least = cost_at_most(self.price, given, min(most, settings.WAYMARK_LEAST_OUTPUT_TOKENS))
             self._reserve(least, Amount(full.money * AHEAD, int(full.tokens * AHEAD)))
         output = min(most, output_within(self.price, given, self.left))
         self.open, self._before = cost_at_most(self.price, given, output), self.left
-        self.left = Amount(self._before.money - self.open.money, self._before.tokens - self.open.tokens)
+        self.left = self._before.minus(self.open)
         return replace(request, max_output_tokens=output)
 
     def replied(self, request: ModelRequest, reply: Reply) -> None:
@@ -86,7 +86,7 @@ class Purse:
         known = usage.input_tokens is not None and usage.output_tokens is not None
         tokens = (usage.input_tokens or 0) + (usage.output_tokens or 0) if known else unknown.tokens
         charged = Amount(unknown.money if cost is None else cost, tokens)
-        self.left = Amount(self._before.money - charged.money, self._before.tokens - charged.tokens)
+        self.left = self._before.minus(charged)
         return charged
 
     def change(self, model: str, price: Price | None, longest: int | None) -> None:
@@ -102,9 +102,10 @@ class Purse:
             surely(partial(ledger.charge_lost, self.lease.run_id, self.lease.token), lambda: None)
 
     def _reserve(self, least: Amount, full: Amount) -> None:
-        with orm():
-            if self.price is None and forbids_unpriced(self.lease.user_id):
-                raise Unpriced(self.model)
+        if self.price is None:
+            with orm():
+                if forbids_unpriced(self.lease.user_id):
+                    raise Unpriced(self.model)
         until = time.monotonic() + settings.WAYMARK_BUDGET_PATIENCE_SECONDS
         while True:
             try:

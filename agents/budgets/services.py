@@ -10,10 +10,10 @@ from django.utils import timezone
 
 from agents.budgets import windows
 from agents.budgets.ledger import zone_of
-from agents.budgets.models import Budget, Window
-from agents.budgets.worst import Amount
-from agents.engine import bell, journal
+from agents.budgets.models import Budget
+from agents.budgets.worst import NOTHING, Amount
 from agents.models import AgentTask, ModelCall
+from agents.services import retry_now
 from memory.models import AgentRun, RunStatus, Thread
 
 MORE = Decimal(1)
@@ -62,22 +62,20 @@ def let_wait_end(user: User) -> None:
     """Runs that wait for a budget try again, with the step at which they stopped."""
     waiting = AgentRun.objects.for_user(user).filter(status=RunStatus.WAITING_BUDGET).select_related("thread")
     for run in waiting:
-        if journal.retry_now(run.pk):
-            bell.announce_and_ring(run.thread, run.pk, run.step)
+        retry_now(run)
 
 
 def _count_what_was(budget: Budget) -> None:
     """What the window has cost before there was a budget. Runs at work are counted up to now, and booked from here."""
     now = timezone.now()
     budget.begins = windows.began(budget.window, now, zone_of(budget.user_id))
-    spent = _spent(budget)
-    budget.spent, budget.spent_tokens = spent
+    budget.spent, budget.spent_tokens = _spent(budget)
     AgentRun.objects.for_user(budget.user).live().update(booked=F("charged"), booked_tokens=F("charged_tokens"))
 
 
 def _spent(budget: Budget) -> Amount:
-    if budget.window == Window.RUN:
-        return Amount()
+    if not budget.counts:
+        return NOTHING
     calls = ModelCall.objects.filter(Q(run__thread__user=budget.user) | Q(thread__user=budget.user))
     if budget.thread is not None:
         below = _threads_below(budget.thread)

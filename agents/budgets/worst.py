@@ -28,6 +28,16 @@ class Amount(NamedTuple):
     money: Decimal = Decimal(0)
     tokens: int = 0
 
+    def plus(self, other: "Amount") -> "Amount":
+        return Amount(self.money + other.money, self.tokens + other.tokens)
+
+    def minus(self, other: "Amount") -> "Amount":
+        return Amount(self.money - other.money, self.tokens - other.tokens)
+
+    def covers(self, other: "Amount") -> bool:
+        """Whether there is enough of both."""
+        return self.money >= other.money and self.tokens >= other.tokens
+
 
 NOTHING = Amount()
 

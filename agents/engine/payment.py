@@ -1,5 +1,6 @@
 """How a run pays: its purse, and what becomes of it when the run lets go (docs/reliability.md, invariant I17)."""
 
+import dataclasses
 from functools import partial
 from uuid import UUID
 
@@ -96,7 +97,5 @@ def _warn(run_id: UUID, budget: Budget) -> None:
     run = AgentRun.objects.select_related("thread").get(pk=run_id)
     text = words.most_is_spent(budget, ledger.share_spent(budget))
     cell = text_cell(Source.ERROR, text, MessageMetadata(budget=budget.pk))
-    message = ThreadMessage.objects.create(
-        id=cell.id, thread=run.thread, run=run, source=cell.source, content=text, metadata=cell.metadata
-    )
+    message = ThreadMessage.objects.create(thread=run.thread, run=run, **dataclasses.asdict(cell))
     announce_message(message, budget.user_id)

@@ -4,15 +4,21 @@ Events carry ids and plain data, never HTML. Everything except `think` is publis
 again from the database; `think` is a piece of text on its way and is not stored.
 """
 
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter
 
 
 class Event(BaseModel):
+    """Its type is written first (`keys.kind_of`). `run` is None for a message that no run has written."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    type: str
+    run: UUID | None
 
 
 class Think(Event):
@@ -107,3 +113,17 @@ type AnyEvent = Annotated[
 ]
 
 EVENT: TypeAdapter[AnyEvent] = TypeAdapter(AnyEvent)
+
+
+def ends_text(event: Mapping[str, Any]) -> bool:
+    """Say of an event's fields whether the text of its `run` on its way is over once it is out. A report may come while
+    its parent talks."""
+    if event["run"] is None:
+        return False
+    match event["type"]:
+        case "message":
+            return bool(event["source"] != "user" and "task" not in event["metadata"])
+        case "run":
+            return event["status"] not in PASSING
+        case kind:
+            return kind in ("tool_start", "error")

@@ -9,7 +9,7 @@ from typing import Final
 from uuid import UUID
 
 from agents.live import wire
-from agents.live.events import Think
+from agents.live.events import Think, ends_text
 from agents.live.items import Item
 
 MOST: Final = 1000
@@ -38,8 +38,8 @@ class Texts:
         """Take up an event, sent or lost. Returns the bytes of its text that were before it."""
         if isinstance(item.event, Think):
             return self._grown(item.thread_id, item.event)
-        text, ended = self._texts.get(item.thread_id), wire.ends_text(item.event)
-        if text is not None and ended is not None and text.run in (ended, None):
+        text = self._texts.get(item.thread_id)
+        if text is not None and text.run in (item.event.run, None) and ends_text(item.event.__dict__):
             self.forget(item.thread_id)
         return 0
 

@@ -15,7 +15,7 @@ import orjson
 from django.utils.translation import gettext as _
 
 from agents.live import frames, screens
-from agents.live.events import PASSING
+from agents.live.events import ends_text
 from agents.live.hub import Arrival, Feed, hub
 from agents.live.keys import kind_of, order
 from agents.live.offload import offload
@@ -113,15 +113,8 @@ class Viewer:
             run = UUID(event["run"])
             before = self._text.text if self._text and self._text.run == run else ""
             self._text = Partial(run, before + event["text"])
-        elif _ends_text(event) and (self._text is None or str(self._text.run) == event["run"]):
+        elif ends_text(event) and (self._text is None or str(self._text.run) == event["run"]):
             self._text, self._torn = None, False
-
-
-def _ends_text(event: dict[str, Any]) -> bool:
-    """As `wire.ends_text` says of the event that this was."""
-    if event["type"] == "message":
-        return event["source"] != "user" and "task" not in event["metadata"]
-    return event["type"] in ("tool_start", "error") or (event["type"] == "run" and event["status"] not in PASSING)
 
 
 def _whole(thread: Thread) -> Screen:

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import hiredis
 
-from agents.live.events import PASSING, Event, Failed, MessagePosted, RunChanged, Think, ToolStart
+from agents.live.events import Event, Think, ends_text
 from agents.live.keys import KEPT_SECONDS, RESET, partial_key, stream_key, thread_channel, user_channel
 from memory.encoding import dumps
 
@@ -53,9 +53,9 @@ def packed(thread_id: UUID, user_id: int, event: Event, before: int) -> bytes:
     payload = dumps(event.__dict__)
     if isinstance(event, Think):
         return _call(thread_id, payload, "grow", str(event.run), event.text, before=before)
-    note = f'{{"type":"changed","thread":"{thread_id}","event":"{getattr(event, "type", "")}"}}'
-    ended = ends_text(event)
-    return _call(thread_id, payload, "drop" if ended else "keep", str(ended), user=user_channel(user_id), note=note)
+    note = f'{{"type":"changed","thread":"{thread_id}","event":"{event.type}"}}'
+    run, after = str(event.run), "drop" if ends_text(event.__dict__) else "keep"
+    return _call(thread_id, payload, after, run, user=user_channel(user_id), note=note)
 
 
 def gap(thread_id: UUID, *, run: UUID | None = None, text: str = "", spoils: bool = False) -> bytes:
@@ -68,18 +68,6 @@ def gap(thread_id: UUID, *, run: UUID | None = None, text: str = "", spoils: boo
     if run is not None:
         return _call(thread_id, RESET, "set", str(run), text)
     return _call(thread_id, RESET, "spoil" if spoils else "keep")
-
-
-def ends_text(event: Event) -> UUID | None:
-    """Return the run whose text on its way is over once this event is out. A report may come while its parent talks."""
-    match event:
-        case MessagePosted() if event.source != "user" and "task" not in event.metadata:
-            return event.run
-        case RunChanged() if event.status not in PASSING:
-            return event.run
-        case ToolStart() | Failed():
-            return event.run
-    return None
 
 
 def _call(

@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
 from agents.budgets import ledger, words
-from agents.budgets.models import Budget, Window
+from agents.budgets.models import Budget
 from agents.budgets.services import allow_more, current, remove_budget, set_budget
 from agents.signed_in import SignedInRequest, signed_in
 from goals.forms import BudgetForm
@@ -58,7 +58,7 @@ def _shown(request: SignedInRequest) -> list[dict[str, object]]:
             "whose": titles.get(budget.thread_id, _("A task")) if budget.thread_id else _("Everything"),
             "limits": words.limits_of(budget),
             "percent": round(100 * ledger.share_spent(budget)),
-            "counts": budget.window != Window.RUN,
+            "counts": budget.counts,
         }
         for budget in budgets
     ]

@@ -6,21 +6,13 @@ from uuid import UUID
 import pytest
 from django.test import Client
 
-from agents.engine import bell
 from agents.live.frames import partials
 from agents.live.screen import whole
 from memory.models import AgentRun, RunStatus, Thread, ThreadMessage
 from tests.factories import AgentActionFactory, AgentRunFactory, ApprovalFactory, ThreadMessageFactory, bearer
 from tools.models import AgentAction, Approval
 
-pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture(autouse=True)
-def rung(monkeypatch: pytest.MonkeyPatch) -> list[UUID]:
-    rung: list[UUID] = []
-    monkeypatch.setattr(bell, "ring", rung.append)
-    return rung
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("rung")]
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from django.contrib.auth.models import User
 from django.db import OperationalError
 from django.test import Client
 
+from agents import shares
 from goals.api import goals as goal_routes
 from tests.factories import GoalFactory, UserFactory, bearer
 
@@ -132,3 +133,15 @@ def test_our_own_faults_are_logged_and_say_nothing(
 def test_ids_may_be_written_in_capitals(client: Client, headers: dict[str, str], user: User) -> None:
     goal = GoalFactory(user=user)
     assert client.get(f"{GOALS}/{str(goal.pk).upper()}", headers=headers).json()["id"] == str(goal.pk)
+
+
+def test_whatever_ends_a_request_its_user_has_the_share_again(
+    client: Client, headers: dict[str, str], user: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def die(*args: Any, **kwargs: Any) -> None:
+        raise SystemExit
+
+    monkeypatch.setattr(goal_routes, "page", die)
+    with pytest.raises(SystemExit):
+        client.get(GOALS, headers=headers)
+    assert user.pk not in shares.requests._taken

@@ -13,7 +13,6 @@ from django.test import AsyncClient, Client
 from pytest_django import DjangoAssertNumQueries
 
 from agents.api.threads import Admitted
-from agents.engine import bell
 from agents.live.hub import hub
 from agents.models import DeviceToken
 from agents.services import assistant_of
@@ -28,28 +27,6 @@ RUN = {
     *("created_at", "started_at", "finished_at"),
 }
 MESSAGE = {"id", "source", "message_type", "content", "metadata", "run", "created_at"}
-
-
-@pytest.fixture
-def rung(monkeypatch: pytest.MonkeyPatch) -> list[UUID]:
-    rung: list[UUID] = []
-    monkeypatch.setattr(bell, "ring", rung.append)
-    return rung
-
-
-@pytest.fixture
-def user() -> User:
-    return UserFactory.create()
-
-
-@pytest.fixture
-def goal(user: User) -> Goal:
-    return GoalFactory.create(user=user)
-
-
-@pytest.fixture
-def api(user: User) -> Client:
-    return Client(headers=bearer(user))
 
 
 def messages_of(goal: Goal) -> str:

@@ -12,7 +12,6 @@ from django.db import connections
 from django.test import Client
 from pytest_django import Settings
 
-from agents.engine import bell
 from agents.services import send_message
 from goals.models import Goal
 from goals.services import delete_goal
@@ -21,32 +20,10 @@ from memory.models import Attachment, ThreadMessage
 from tests.factories import AgentHistoryFactory, GoalFactory, HistoryEntryFactory, UserFactory, bearer
 from tests.pictures import bomb, opened, photo, picture, text_bomb, upload
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("rung")]
 
 LOCKED = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 HTMX = {"HX-Request": "true"}
-
-
-@pytest.fixture(autouse=True)
-def rung(monkeypatch: pytest.MonkeyPatch) -> list[UUID]:
-    rung: list[UUID] = []
-    monkeypatch.setattr(bell, "ring", rung.append)
-    return rung
-
-
-@pytest.fixture
-def user() -> User:
-    return UserFactory.create()
-
-
-@pytest.fixture
-def goal(user: User) -> Goal:
-    return GoalFactory.create(user=user)
-
-
-@pytest.fixture
-def api(user: User) -> Client:
-    return Client(headers=bearer(user))
 
 
 @pytest.fixture

@@ -7,10 +7,13 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
-from playwright.sync_api import Browser, BrowserContext, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, expect, sync_playwright
 
 from agents.services import assistant_of
 from tests.factories import UserFactory
+
+# Two cores that also run a worker and a browser: an answer of many words may take longer than the usual five seconds.
+expect.set_options(timeout=30_000)
 
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 WIDE = {"width": 1440, "height": 900}

@@ -9,7 +9,7 @@ from pytest_django.fixtures import Settings
 from rq.job import Job
 
 from agents import services
-from agents.engine import bell, jobs, journal
+from agents.engine import jobs, journal
 from agents.engine.errands import Errands
 from agents.live.stream import redis_client
 from agents.stopping import stop_run
@@ -31,14 +31,6 @@ def goals(transactional_db: None, llm: LLMServer) -> list[Goal]:
     first: Goal = GoalFactory()
     think_with(first.user, llm.url)
     return [first, *(GoalFactory(user=first.user) for _ in range(4))]
-
-
-@pytest.fixture
-def silent(monkeypatch: pytest.MonkeyPatch) -> list[UUID]:
-    """The runs that were rung for, and nobody who hears."""
-    rung: list[UUID] = []
-    monkeypatch.setattr(bell, "ring", rung.append)
-    return rung
 
 
 def claim(run_id: UUID) -> journal.Lease | None:
@@ -74,13 +66,13 @@ def test_two_runs_of_a_user_work_at_once_and_each_end_lets_the_next_in(goals: li
         wait_until(lambda: statuses() == {"succeeded": 5}, 20)
 
 
-def test_the_cap_of_one_user_holds_nobody_else_back(goals: list[Goal], silent: list[UUID], llm: LLMServer) -> None:
+def test_the_cap_of_one_user_holds_nobody_else_back(goals: list[Goal], rung: list[UUID], llm: LLMServer) -> None:
     runs = [send(goal) for goal in goals]
     assert [claim(run) is not None for run in runs] == [True, True, False, False, False]
     assert claim(send(GoalFactory.create())) is not None
 
 
-def test_simultaneous_claims_never_exceed_the_cap(goals: list[Goal], silent: list[UUID]) -> None:
+def test_simultaneous_claims_never_exceed_the_cap(goals: list[Goal], rung: list[UUID]) -> None:
     for _ in range(10):
         runs = [send(goal) for goal in goals]
         start = threading.Barrier(len(runs))
@@ -100,14 +92,14 @@ def test_simultaneous_claims_never_exceed_the_cap(goals: list[Goal], silent: lis
 
 
 @pytest.mark.parametrize("status", [RunStatus.RETRY_WAIT, RunStatus.WAITING_APPROVAL])
-def test_who_waits_holds_no_slot(goals: list[Goal], silent: list[UUID], status: str) -> None:
+def test_who_waits_holds_no_slot(goals: list[Goal], rung: list[UUID], status: str) -> None:
     runs = [send(goal) for goal in goals]
     AgentRun.objects.filter(pk__in=runs[:2]).update(status=status)
     take(*runs[2:4])
     assert claim(runs[4]) is None
 
 
-def test_a_stop_needs_no_slot(goals: list[Goal], silent: list[UUID]) -> None:
+def test_a_stop_needs_no_slot(goals: list[Goal], rung: list[UUID]) -> None:
     runs = [send(goal) for goal in goals]
     take(*runs[:2])
     stop_run(AgentRun.objects.get(pk=runs[2]))
@@ -115,14 +107,14 @@ def test_a_stop_needs_no_slot(goals: list[Goal], silent: list[UUID]) -> None:
     assert AgentRun.objects.get(pk=runs[2]).status == RunStatus.CANCELLED
 
 
-def test_the_slot_of_a_dead_worker_is_free_when_its_lease_is_over(goals: list[Goal], silent: list[UUID]) -> None:
+def test_the_slot_of_a_dead_worker_is_free_when_its_lease_is_over(goals: list[Goal], rung: list[UUID]) -> None:
     runs = [send(goal) for goal in goals]
     take(*runs[:2])
     AgentRun.objects.filter(pk=runs[0]).update(lease_until="2026-01-01T00:00Z")
     assert claim(runs[2])
 
 
-def test_the_sweep_rings_for_those_with_the_fewest_at_work_first(goals: list[Goal], silent: list[UUID]) -> None:
+def test_the_sweep_rings_for_those_with_the_fewest_at_work_first(goals: list[Goal], rung: list[UUID]) -> None:
     busy, idle = [send(goal) for goal in goals[:2]], send(GoalFactory.create())
     full = [send(GoalFactory.create(user=goal.user)) for goal in [GoalFactory.create()] for _ in range(3)]
     take(busy[0], *full[:2])
@@ -132,7 +124,7 @@ def test_the_sweep_rings_for_those_with_the_fewest_at_work_first(goals: list[Goa
 
 
 def test_at_most_twenty_wait_and_the_next_is_refused(
-    goals: list[Goal], silent: list[UUID], settings: Settings, client: Client
+    goals: list[Goal], rung: list[UUID], settings: Settings, client: Client
 ) -> None:
     settings.WAYMARK_MAX_QUEUED_PER_USER = 4
     sent = [send(goal) for goal in goals[:4]]

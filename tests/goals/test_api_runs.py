@@ -13,25 +13,10 @@ from pytest_django import DjangoAssertNumQueries
 from agents.services import assistant_of
 from goals.models import Goal
 from memory.models import AgentRun, RunStatus
-from tests.factories import AgentActionFactory, AgentRunFactory, AgentTaskFactory, GoalFactory, UserFactory, bearer
+from tests.factories import AgentActionFactory, AgentRunFactory, AgentTaskFactory, GoalFactory
 
 pytestmark = pytest.mark.django_db
 RUNS = "/api/v1/runs"
-
-
-@pytest.fixture
-def user() -> User:
-    return UserFactory.create()
-
-
-@pytest.fixture
-def goal(user: User) -> Goal:
-    return GoalFactory.create(user=user)
-
-
-@pytest.fixture
-def api(user: User) -> Client:
-    return Client(headers=bearer(user))
 
 
 def ids(api: Client, path: str) -> list[str]:

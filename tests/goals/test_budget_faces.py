@@ -11,7 +11,6 @@ from django.utils import timezone
 
 from agents.budgets.models import Budget, Window
 from agents.budgets.services import set_budget
-from agents.engine import bell
 from goals.models import Goal
 from memory.metadata import MessageMetadata
 from memory.models import AgentRun, RunStatus, Source
@@ -30,13 +29,6 @@ def browser(goal: Goal) -> Client:
     client = Client()
     client.force_login(goal.user)
     return client
-
-
-@pytest.fixture
-def rung(monkeypatch: pytest.MonkeyPatch) -> list[UUID]:
-    rung: list[UUID] = []
-    monkeypatch.setattr(bell, "ring", rung.append)
-    return rung
 
 
 def call(goal: Goal, method: str, path: str, body: object = None) -> tuple[int, Any]:

@@ -26,7 +26,6 @@ from tests.factories import (
     ModelCallFactory,
     ModelPriceFactory,
     UserFactory,
-    bearer,
 )
 
 pytestmark = pytest.mark.django_db
@@ -52,11 +51,6 @@ def goal(user: User) -> Goal:
 @pytest.fixture
 def run(goal: Goal) -> AgentRun:
     return AgentRunFactory.create(thread=goal.thread)
-
-
-@pytest.fixture
-def api(user: User) -> Client:
-    return Client(headers=bearer(user))
 
 
 @pytest.fixture

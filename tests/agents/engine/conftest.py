@@ -9,7 +9,7 @@ from pytest_django import Settings
 
 from agents import services
 from agents.attaching import Upload
-from agents.engine import bell, jobs
+from agents.engine import jobs
 from agents.services import Accepted
 from goals.models import Goal
 from memory.models import AgentRun
@@ -17,14 +17,6 @@ from tests.factories import GoalFactory, think_with
 from tests.llm_server import LLMServer
 from tests.world import TOOLS, WORLD, World
 from tools.registry import all_tools
-
-
-@pytest.fixture
-def rung(monkeypatch: pytest.MonkeyPatch) -> list[UUID]:
-    """The doorbell without a worker behind it: the runs it was rung for."""
-    rung: list[UUID] = []
-    monkeypatch.setattr(bell, "ring", rung.append)
-    return rung
 
 
 @pytest.fixture
