@@ -13,6 +13,8 @@ from goals.connection_forms import MODEL_LENGTH
 from goals.models import Goal
 from memory.models import Note
 
+MOST_DOLLARS = 10_000_000
+
 WINDOWS = [
     (Window.MONTH, _("a month")),
     (Window.DAY, _("a day")),
@@ -47,6 +49,22 @@ class GoalSettingsForm(GoalForm):
         self.fields["model"].queryset = connections  # type: ignore[attr-defined]
 
 
+class MonthlyLimitForm(forms.Form):
+    """What the first run asks of money. Empty is no limit."""
+
+    USUAL = 20
+
+    monthly = forms.DecimalField(
+        label=_("Monthly limit, in US dollars"),
+        required=False,
+        initial=USUAL,
+        min_value=0,
+        max_value=MOST_DOLLARS,
+        decimal_places=2,
+        help_text=_("A call that could pass it is never made. Empty is no limit."),
+    )
+
+
 class BudgetForm(forms.Form):
     """`goal` chooses among the user's own; empty is for everything."""
 
@@ -55,7 +73,7 @@ class BudgetForm(forms.Form):
     )
     window = forms.ChoiceField(label=_("In"), choices=WINDOWS)
     money = forms.DecimalField(
-        label=_("US dollars"), required=False, min_value=0, max_value=10_000_000, max_digits=12, decimal_places=4
+        label=_("US dollars"), required=False, min_value=0, max_value=MOST_DOLLARS, max_digits=12, decimal_places=4
     )
     tokens = forms.IntegerField(label=_("Tokens"), required=False, min_value=0, max_value=10**15)
 

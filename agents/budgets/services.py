@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from agents.budgets import windows
 from agents.budgets.ledger import zone_of
-from agents.budgets.models import Budget
+from agents.budgets.models import Budget, Window
 from agents.budgets.worst import NOTHING, Amount
 from agents.models import AgentTask, ModelCall
 from agents.services import retry_now
@@ -37,6 +37,22 @@ def set_budget(
         budget.save()
     let_wait_end(user)
     return budget
+
+
+def monthly_budget(user: User) -> Budget | None:
+    """The budget of all that a user's agents do in a month."""
+    return Budget.objects.for_user(user).filter(thread=None, window=Window.MONTH).first()
+
+
+def limit_month(user: User, money: Decimal | None) -> None:
+    """Set how many US dollars all of a user's agents may spend in a month; None lifts that, and leaves a limit of
+    tokens."""
+    budget = monthly_budget(user)
+    tokens = budget.tokens if budget else None
+    if money is not None or tokens is not None:
+        set_budget(user, Window.MONTH, money, tokens)
+    elif budget:
+        remove_budget(budget)
 
 
 def allow_more(budget: Budget, dollars: Decimal = MORE) -> None:

@@ -5,10 +5,11 @@ from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
+from agents.budgets.services import limit_month, monthly_budget
 from agents.services import assistant_of
 from agents.signed_in import SignedInRequest, signed_in
 from goals.connection_forms import ConnectionForm
-from goals.forms import GoalForm
+from goals.forms import GoalForm, MonthlyLimitForm
 from goals.preferences import adopt_time_zone, finish_welcome
 from goals.views.goals import created
 from goals.views.models import choices, connect
@@ -18,10 +19,12 @@ from goals.views.models import choices, connect
 @signed_in
 def welcome(request: SignedInRequest) -> HttpResponse:
     adopt_time_zone(assistant_of(request.user), request.POST.get("time_zone", ""))
-    form = ConnectionForm(request.user, request.POST or None)
-    if request.method == "POST" and connect(request, form):
+    form, budget = ConnectionForm(request.user, request.POST or None), monthly_budget(request.user)
+    limit = MonthlyLimitForm(request.POST or None, initial={"monthly": budget.money} if budget else None)
+    if request.method == "POST" and limit.is_valid() and connect(request, form):
+        limit_month(request.user, limit.cleaned_data["monthly"])
         return redirect("welcome_goal")
-    page = {"form": form, "step": "model", **choices(form)}
+    page = {"form": form, "limit": limit, "step": "model", **choices(form)}
     return render(request, "welcome/model.html", page, status=422 if form.is_bound else 200)
 
 

@@ -11,6 +11,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
+from agents.budgets.models import Budget
 from agents.models import DeviceToken, ModelConnection
 from agents.services import assistant_of
 from goals.models import Goal
@@ -85,6 +86,20 @@ def test_the_first_run_connects_a_model_and_makes_a_goal(client: Client, user: U
     client.post("/welcome/goal/", {"title": "Run a half marathon in May", "description": ""})
     assert Goal.objects.get(user=user).title == "Run a half marathon in May"
     assert assistant_of(user).welcomed
+
+
+def test_the_first_run_limits_what_a_month_may_cost(client: Client, user: User) -> None:
+    assert 'value="20"' in client.get("/welcome/").text
+    wrong = client.post("/welcome/", {"kind": "demo", "monthly": "a lot"})
+    assert (wrong.status_code, ModelConnection.objects.filter(user=user).count()) == (422, 0)
+    assert "Enter a number." in wrong.text
+    assert 'value="a lot"' in wrong.text
+    client.post("/welcome/", {"kind": "demo", "monthly": "7.50"})
+    budget = Budget.objects.get(user=user)
+    assert (budget.window, budget.thread, budget.money) == ("month", None, Decimal("7.50"))
+    assert 'value="7.5' in client.get("/welcome/").text, "who goes back sees what holds"
+    client.post("/welcome/", {"kind": "demo", "monthly": ""})
+    assert not Budget.objects.filter(user=user).exists()
 
 
 def test_the_first_run_adopts_the_time_zone_of_the_browser_once(client: Client, user: User) -> None:
