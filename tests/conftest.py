@@ -30,6 +30,7 @@ from django.test import Client
 from agents.engine import bell
 from goals.models import Goal
 from memory import pool
+from tests import emptying
 from tests.factories import GoalFactory, UserFactory, bearer
 from tests.llm_server import LLMServer
 
@@ -38,7 +39,9 @@ from tests.llm_server import LLMServer
 def django_db_setup(django_db_setup: None) -> Iterator[None]:
     """The hot path's connections are closed before the database is dropped, and that of asgiref's own thread, where
     the views of an AsyncClient run: for test clients nothing ends with the request."""
-    yield
+    with pytest.MonkeyPatch.context() as patch:
+        emptying.use(patch)
+        yield
     pool.close()
     SyncToAsync.single_thread_executor.submit(connections.close_all).result()
 
