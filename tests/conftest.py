@@ -23,6 +23,7 @@ from uuid import UUID
 
 import pytest
 from asgiref.sync import SyncToAsync
+from django.contrib.auth.hashers import PBKDF2PasswordHasher
 from django.contrib.auth.models import User
 from django.db import connections
 from django.test import Client
@@ -36,6 +37,14 @@ from tests import emptying
 from tests.factories import GoalFactory, UserFactory, bearer
 from tests.llm_server import LLMServer
 
+LONGEST = ("browser", "faults", "programs")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Processes of pytest-xdist take a file each: the last ones should be short, so that none of them waits."""
+    items.sort(key=lambda item: not any(map(item.get_closest_marker, LONGEST)))
+
 
 @pytest.fixture(scope="session")
 def django_db_setup(django_db_setup: None) -> Iterator[None]:
@@ -46,6 +55,13 @@ def django_db_setup(django_db_setup: None) -> Iterator[None]:
         yield
     pool.close()
     SyncToAsync.single_thread_executor.submit(connections.close_all).result()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def passwords_hashed_quickly() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(PBKDF2PasswordHasher, "iterations", 1_000)
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)
