@@ -103,9 +103,10 @@ def test_a_worker_killed_at_any_moment_leaves_a_conversation_that_goes_on(page: 
             send(page, f"{point} do: jot put jot")
             assert victim.is_dead(30), f"no run came to {point}"
         with site.worker():
-            expect(page.locator(".say .prose")).to_have_text([ANSWER] * count, timeout=SLOW)
+            expect(page.locator(".turn")).to_have_count(count, timeout=SLOW)
+            expect(page.locator(".turn").last.locator(".say .prose")).to_have_text(ANSWER, timeout=SLOW)
             assert_ready(page)
-            expect(page.locator(".turn")).to_have_count(count)
+            expect(page.locator(".say .prose")).to_have_text([ANSWER] * count)
             expect(page.locator(".turn").last.locator(".step")).to_have_count(3)
             assert_equals_reload(page)
 
