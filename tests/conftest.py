@@ -23,24 +23,61 @@ from uuid import UUID
 
 import pytest
 from asgiref.sync import SyncToAsync
+from django.contrib.auth.hashers import PBKDF2PasswordHasher
 from django.contrib.auth.models import User
 from django.db import connections
 from django.test import Client
+from whitenoise.middleware import WhiteNoiseMiddleware
+from whitenoise.responders import StaticFile
 
 from agents.engine import bell
 from goals.models import Goal
 from memory import pool
+from tests import emptying
 from tests.factories import GoalFactory, UserFactory, bearer
 from tests.llm_server import LLMServer
+
+LONGEST = ("browser", "faults", "programs")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Processes of pytest-xdist take a file each: the last ones should be short, so that none of them waits."""
+    items.sort(key=lambda item: not any(map(item.get_closest_marker, LONGEST)))
 
 
 @pytest.fixture(scope="session")
 def django_db_setup(django_db_setup: None) -> Iterator[None]:
-    """The hot path's connections are closed before the database is dropped, and that of asgiref's own thread, where
-    the views of an AsyncClient run: for test clients nothing ends with the request."""
-    yield
+    """Emptied in our own way. The hot path's connections are closed before it is dropped, and that of asgiref's own
+    thread, where the views of an AsyncClient run: for test clients nothing ends with the request."""
+    with pytest.MonkeyPatch.context() as patch:
+        emptying.use(patch)
+        yield
     pool.close()
     SyncToAsync.single_thread_executor.submit(connections.close_all).result()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def passwords_hashed_quickly() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(PBKDF2PasswordHasher, "iterations", 1_000)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def static_files_found_once() -> Iterator[None]:
+    """Every test client loads all middleware anew, and WhiteNoise's looks for each static file each time."""
+    find, found = WhiteNoiseMiddleware.add_files_from_finders, dict[str, StaticFile]()
+
+    def find_once(middleware: WhiteNoiseMiddleware) -> None:
+        if not found:
+            find(middleware)
+            found.update(middleware.files)
+        middleware.files.update(found)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(WhiteNoiseMiddleware, "add_files_from_finders", find_once)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -10,6 +10,13 @@ LONGEST: Final = 4096
 """Characters of a text on its way."""
 
 
+class Disowned(Event):
+    """Is not sent: what this process has said of a step until then is of no more use."""
+
+    type: str = "disowned"
+    run: UUID | None = None
+
+
 class Item(NamedTuple):
     thread_id: UUID
     user_id: int

@@ -26,7 +26,7 @@ from redis.retry import Retry
 
 from agents.live import wire
 from agents.live.events import Event, Think
-from agents.live.items import Item, joined
+from agents.live.items import Disowned, Item, joined
 from agents.live.keys import user_channel
 from agents.live.line import Line
 from agents.live.texts import Texts
@@ -38,6 +38,9 @@ BATCH: Final = 500
 
 PAUSE: Final = 0.001
 """Seconds. Text that follows text of its thread sooner waits for this long, and leaves with what comes meanwhile."""
+
+NOBODY: Final = 0
+"""No user's id."""
 
 LOOKS: Final = 2
 """How often a thread that publishes sends what has come, others' events too, before it leaves them to the flusher."""
@@ -112,7 +115,8 @@ class Publisher:
             self._call_flusher()
 
     def disown(self, thread_id: UUID) -> None:
-        self._texts.forget(thread_id)
+        """In its turn: text that waits is of the same run."""
+        self.put(Item(thread_id, NOBODY, Disowned()))
 
     def flush(self, timeout: float) -> bool:
         until = time.monotonic() + timeout
@@ -148,8 +152,9 @@ class Publisher:
             return
         batch = joined(self._taken(BATCH))
         self._sent, self._sent_at = {item.thread_id for item in batch}, time.monotonic()
-        commands = [wire.packed(*item, before=self._texts.take(item)) for item in batch]
-        line.send([item.thread_id for item in batch], commands)
+        taken = [(item, self._texts.take(item)) for item in batch]
+        sent = [(item, before) for item, before in taken if not isinstance(item.event, Disowned)]
+        line.send([item.thread_id for item, _ in sent], [wire.packed(*item, before=before) for item, before in sent])
 
     def _taken(self, most: int) -> list[Item]:
         return [self._queue.popleft() for _ in range(min(len(self._queue), most))]

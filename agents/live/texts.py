@@ -10,7 +10,7 @@ from uuid import UUID
 
 from agents.live import wire
 from agents.live.events import Think, ends_text
-from agents.live.items import Item
+from agents.live.items import Disowned, Item
 
 MOST: Final = 1000
 """Texts at a time. More than a process has runs; what a lost run has left behind goes first."""
@@ -38,9 +38,12 @@ class Texts:
         """Take up an event, sent or lost. Returns the bytes of its text that were before it."""
         if isinstance(item.event, Think):
             return self._grown(item.thread_id, item.event)
+        if isinstance(item.event, Disowned):
+            self._forget(item.thread_id)
+            return 0
         text = self._texts.get(item.thread_id)
         if text is not None and text.run in (item.event.run, None) and ends_text(item.event.__dict__):
-            self.forget(item.thread_id)
+            self._forget(item.thread_id)
         return 0
 
     def tear(self, thread_id: UUID) -> None:
@@ -48,7 +51,7 @@ class Texts:
         self._texts.setdefault(thread_id, Text(None)).torn = True
         self._keep_few()
 
-    def forget(self, thread_id: UUID) -> None:
+    def _forget(self, thread_id: UUID) -> None:
         self._texts.pop(thread_id, None)
 
     def threads(self) -> list[UUID]:
@@ -75,4 +78,4 @@ class Texts:
 
     def _keep_few(self) -> None:
         if len(self._texts) > MOST:
-            self.forget(next(iter(self._texts)))
+            self._forget(next(iter(self._texts)))

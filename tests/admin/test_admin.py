@@ -18,6 +18,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from agents.budgets.models import Budget
+from agents.live.stream import redis_client
 from agents.models import AgentTask, DeviceToken, HealthReport, ModelCall, ModelConnection, UserAgent
 from goals.models import Goal
 from memory.admin_base import ReadOnlyAdmin
@@ -319,6 +320,7 @@ def test_health_shows_the_last_report_of_each_check(desk: Client) -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_staff_look_for_trouble_now_and_put_it_right(desk: Client) -> None:
+    redis_client().flushdb()  # other tests leave jobs there, of runs that are gone
     run = AgentRunFactory.create(status=RunStatus.RUNNING)
     Thread.objects.filter(pk=run.thread_id).update(live_run=run.pk)
     path = reverse("admin:agents_healthreport_run")

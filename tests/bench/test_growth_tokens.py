@@ -4,6 +4,8 @@ import pytest
 
 from bench.growth_tokens import NEVER, run, table
 
+pytestmark = pytest.mark.programs
+
 
 @pytest.mark.parametrize("session_tokens", [NEVER, 2_000])
 def test_a_short_conversation_is_counted_with_and_without_compaction(session_tokens: int) -> None:

@@ -10,13 +10,13 @@ from django.test import Client
 from playwright.sync_api import Browser, BrowserContext, expect, sync_playwright
 
 from agents.services import assistant_of
+from tests.browser.access import WIDE
 from tests.factories import UserFactory
 
 # Two cores that also run a worker and a browser: an answer of many words may take longer than the usual five seconds.
 expect.set_options(timeout=30_000)
 
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-WIDE = {"width": 1440, "height": 900}
 
 
 @pytest.fixture(scope="module")
@@ -39,9 +39,9 @@ def user() -> User:
 
 
 def signed_in(browser: Browser, site: str, user: User, **options: Any) -> BrowserContext:
-    """A window in which the user has a session of the site."""
+    """A window in which the user has a session of the site. What moves there is drawn without a graphics card."""
     client = Client()
     client.force_login(user)
-    context = browser.new_context(viewport=WIDE, base_url=site, **options)  # type: ignore[arg-type]
+    context = browser.new_context(viewport=WIDE, base_url=site, **{"reduced_motion": "reduce"} | options)
     context.add_cookies([{"name": "sessionid", "value": client.cookies["sessionid"].value, "url": site}])
     return context

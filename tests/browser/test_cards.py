@@ -5,7 +5,6 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from django.contrib.auth.models import User
 from django.utils import timezone
 from playwright.sync_api import Browser, BrowserContext
@@ -14,8 +13,8 @@ from pytest_django.live_server_helper import LiveServer
 from agents.models import TaskStatus
 from memory.degrade import HISTORY_REFUSED
 from memory.models import AgentRun, RunStatus, Source, Thread
-from tests.browser.conftest import WIDE, signed_in
-from tests.browser.test_shell import PHONE, RULES
+from tests.browser.access import PHONE, assert_usable
+from tests.browser.conftest import signed_in
 from tests.factories import (
     AgentActionFactory,
     AgentHistoryFactory,
@@ -136,22 +135,15 @@ def context(browser: Browser, live_server: LiveServer, user: User) -> Iterator[B
     opened.close()
 
 
-@pytest.mark.parametrize(("viewport", "scheme"), [(WIDE, "light"), (PHONE, "dark")], ids=["wide", "phone"])
-def test_every_card_is_accessible_and_fits(
-    context: BrowserContext, pages: list[str], viewport: Any, scheme: Any
-) -> None:
+def test_every_card_is_accessible_and_fits(context: BrowserContext, pages: list[str]) -> None:
     page = context.new_page()
-    page.set_viewport_size(viewport)
-    page.emulate_media(color_scheme=scheme)
     for path in pages:
         answer = page.goto(path)
         assert answer
         assert answer.ok, path
         for rejection in page.get_by_text("Reject…").all():
             rejection.click()
-        found = Axe().run(page, options=RULES)
-        assert found.violations_count == 0, (path, found.generate_report())
-        assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth"), path
+        assert_usable(page)
 
 
 def test_the_health_page_fits_a_phone(context: BrowserContext, user: User) -> None:
@@ -159,7 +151,7 @@ def test_the_health_page_fits_a_phone(context: BrowserContext, user: User) -> No
     user.save()
     HealthReportFactory(name="stuck_runs", found=2, fixed=1, examples=[LONG])
     page = context.new_page()
-    page.set_viewport_size(PHONE)  # type: ignore[arg-type]
+    page.set_viewport_size(PHONE)
     page.goto("/admin/agents/healthreport/")
     page.get_by_role("cell", name="Runs that nobody will take up").first.wait_for()
     assert page.locator(".wm-sums").evaluate("(part) => part.getBoundingClientRect().right <= innerWidth")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from tests.browser.conftest import WIDE
+from tests.browser.access import WIDE
 from tests.browser.looks import assert_equals_reload, send
 from tests.faults.door import Goal
 from tests.faults.mind import ANSWER
@@ -41,7 +41,7 @@ def goal(site: Site) -> Iterator[Goal]:
 @pytest.fixture(scope="module")
 def context(browser: Browser, site: Site) -> Iterator[BrowserContext]:
     """A window of the owner, who has signed in by the form."""
-    opened = browser.new_context(viewport=WIDE, base_url=site.door.address)  # type: ignore[arg-type]
+    opened = browser.new_context(viewport=WIDE, base_url=site.door.address, reduced_motion="reduce")
     page = opened.new_page()
     page.goto("/accounts/login/")
     page.get_by_label("E-mail").fill(OWNER["WAYMARK_OWNER_EMAIL"])
@@ -103,9 +103,10 @@ def test_a_worker_killed_at_any_moment_leaves_a_conversation_that_goes_on(page: 
             send(page, f"{point} do: jot put jot")
             assert victim.is_dead(30), f"no run came to {point}"
         with site.worker():
-            expect(page.locator(".say .prose")).to_have_text([ANSWER] * count, timeout=SLOW)
+            expect(page.locator(".turn")).to_have_count(count, timeout=SLOW)
+            expect(page.locator(".turn").last.locator(".say .prose")).to_have_text(ANSWER, timeout=SLOW)
             assert_ready(page)
-            expect(page.locator(".turn")).to_have_count(count)
+            expect(page.locator(".say .prose")).to_have_text([ANSWER] * count)
             expect(page.locator(".turn").last.locator(".step")).to_have_count(3)
             assert_equals_reload(page)
 

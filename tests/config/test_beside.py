@@ -10,6 +10,8 @@ import pytest
 import manage
 from tests.config.running import Program, open_folder
 
+pytestmark = pytest.mark.programs
+
 OWNER = {"WAYMARK_OWNER_EMAIL": "owner@example.com", "WAYMARK_OWNER_PASSWORD": "a sentence of some words"}
 READY = r"Open +(http://\S+)[\s\S]*Stop +Ctrl-C"
 TOMORROW = "INSERT INTO django_migrations (app, name, applied) VALUES ('agents', '9999_of_tomorrow', now())"

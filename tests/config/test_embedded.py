@@ -21,6 +21,8 @@ from config.embedded.process import gone, stopped, wait_ready
 from config.embedded.programs import postgres_programs, valkey_program
 from tests.config.running import Program, left_after, open_folder
 
+pytestmark = pytest.mark.programs
+
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root has other users to run servers as")
 HOLDER = """
 import sys, time

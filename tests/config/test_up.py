@@ -13,6 +13,8 @@ import pytest
 
 from tests.config.running import Program, left_after, open_folder, status_of
 
+pytestmark = pytest.mark.programs
+
 OWNER = {"WAYMARK_OWNER_EMAIL": "owner@example.com", "WAYMARK_OWNER_PASSWORD": "a sentence of some words"}
 READY = r"Open +(http://\S+)[\s\S]*Stop +Ctrl-C"
 

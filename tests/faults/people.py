@@ -32,7 +32,7 @@ def worker_killed_at(point: str, site: Site, rounds: int, dice: Random) -> Tally
             wait_until(lambda: _approve_all(site.door) or victim.is_dead(), 60)
             died = time.time()
             with site.worker():
-                _approved_until_quiet(site, goals)
+                approved_until_quiet(site, goals)
             recoveries += taken_up(site, goals, died)
     return judged(site, f"F1 kill -9 at {point}, approval", goals, rounds * TALKS, recoveries)
 
@@ -47,7 +47,7 @@ def web_killed_at(point: str, site: Site, rounds: int, dice: Random) -> Tally:
             for goal in goals:
                 site.door.send(goal, PLAN)
             wait_until(lambda: _approve_all(doomed) or web.is_dead(), 60)  # noqa: B023
-            _approved_until_quiet(site, goals)
+            approved_until_quiet(site, goals)
     return judged(site, f"F1 kill -9 at {point}", goals, rounds * TALKS)
 
 
@@ -132,8 +132,9 @@ def _approve_all(door: Door) -> bool:
     return False
 
 
-def _approved_until_quiet(site: Site, goals: Collection[Goal]) -> None:
-    until = time.monotonic() + 60
+def approved_until_quiet(site: Site, goals: Collection[Goal], seconds: float = 60) -> None:
+    """Approve whatever these goals wait for until all of it is over, for that long at most."""
+    until = time.monotonic() + seconds
     while site.live(goals) and time.monotonic() < until:
         _approve_all(site.door)
 

@@ -5,4 +5,4 @@ from tests.faults.conftest import Run
 
 
 def test_F17_whatever_breaks_in_whatever_order_the_invariants_hold(run: Run) -> None:
-    run(soak.soaked, 20)
+    run(soak.soaked, 60)

@@ -56,5 +56,16 @@ BEGIN
   RETURN NULL;
 END $$;
 CREATE TRIGGER faults_watch AFTER INSERT ON memory_historyentry FOR EACH ROW EXECUTE FUNCTION faults.watch_write();
+
+-- What was approved after its reply had been answered is carried out by whoever holds the run that is live by then.
+CREATE FUNCTION faults.watch_action() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF faults.is_stranger(NEW.run_id) AND NOT (
+      EXISTS (SELECT FROM tools_approval WHERE action_id = NEW.id AND state = 'approved')
+      AND NOT faults.is_stranger((SELECT live_run FROM memory_thread WHERE id = NEW.thread_id))) THEN
+    PERFORM faults.wrong(NEW.run_id, 'written by a worker that does not hold it: agent_actions');
+  END IF;
+  RETURN NULL;
+END $$;
 CREATE TRIGGER faults_watch AFTER INSERT OR UPDATE ON agent_actions
-  FOR EACH ROW EXECUTE FUNCTION faults.watch_write();
+  FOR EACH ROW EXECUTE FUNCTION faults.watch_action();

@@ -19,6 +19,8 @@ from tests.llm_server import LLMServer
 from tests.processes import wait_until, worker
 from tools.recorded import recorded
 
+pytestmark = pytest.mark.programs
+
 PATIENT = {"WAYMARK_SUMMARY_SECONDS": "30"}
 
 

@@ -23,6 +23,8 @@ from tests.llm_script import Hang, Reply
 from tests.llm_server import LLMServer
 from tests.processes import wait_until, worker
 
+pytestmark = pytest.mark.programs
+
 
 @pytest.fixture
 def goals(transactional_db: None, llm: LLMServer) -> list[Goal]:

@@ -18,6 +18,8 @@ from tests.llm_script import Reply, Request
 from tests.llm_server import LLMServer
 from tests.processes import wait_until, worker
 
+pytestmark = pytest.mark.programs
+
 TURNS = 40
 # Every fifth turn calls tools first. The keys of the arguments are not in the order in which a database keeps them.
 NOTE = ("create_note", {"title": "Schuhe für Graz — “blau”", "body": "é\u2028 1 < 2 & 3"})

@@ -10,6 +10,8 @@ import pytest
 from tests.flows.spending import problems, spend
 from tests.llm_server import LLMServer
 
+pytestmark = pytest.mark.programs
+
 SEEDS = range(int(os.environ.get("SPENDING_SEEDS", "1")))
 
 

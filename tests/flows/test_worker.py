@@ -27,6 +27,8 @@ from tests.llm_script import Hang, Reply, Status
 from tests.llm_server import LLMServer
 from tests.processes import wait_until, worker
 
+pytestmark = pytest.mark.programs
+
 NOTE = ("create_note", {"title": "Shoes", "body": "New ones"})
 
 

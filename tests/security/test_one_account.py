@@ -21,7 +21,7 @@ from tests.factories import UserFactory, bearer
 from tests.processes import web
 from tests.security.asking import CSRF, ask
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.programs, pytest.mark.django_db(transaction=True)]
 
 
 @pytest.fixture(scope="module")

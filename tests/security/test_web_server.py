@@ -15,7 +15,7 @@ from tests.pictures import noise
 from tests.processes import wait_until, web
 from tests.security.asking import status_of
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.programs, pytest.mark.django_db(transaction=True)]
 
 
 SOMEBODY = ("127.0.0.2", 0)  # not taken for a proxy

@@ -53,6 +53,7 @@ def sends_off(goal: Goal, llm: LLMServer, rung: list[UUID], *calls: tuple[str, d
     return AgentRun.objects.get(thread=goal.thread)
 
 
+@pytest.mark.programs
 def test_tasks_run_in_parallel_and_their_parent_talks_meanwhile(transactional_db: None, llm: LLMServer) -> None:
     redis_client().flushdb()
     goal: Goal = GoalFactory()

@@ -20,7 +20,7 @@ from tests.agents.live.test_consumers import Page
 from tests.factories import GoalFactory, bearer
 from tests.processes import wait_until, web
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("closed_hub")]
+pytestmark = [pytest.mark.programs, pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("closed_hub")]
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from memory.models import Source
 from tests.factories import GoalFactory, ThreadMessageFactory
 from tests.processes import web
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.programs, pytest.mark.django_db(transaction=True)]
 
 ANSWER = "word " * 30_000
 TURNS = 12

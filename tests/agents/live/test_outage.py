@@ -30,6 +30,8 @@ from tests.agents.live.looks import RUN, USER, off_loop, payloads, read, say, te
 from tests.factories import GoalFactory, bearer
 from tests.processes import wait_until, web
 
+pytestmark = pytest.mark.programs
+
 
 class Valkey:
     """A server of its own, to be killed."""

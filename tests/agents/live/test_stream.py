@@ -265,7 +265,10 @@ def test_the_text_of_a_run_that_another_process_goes_on_with_is_not_told_again(
     publisher = Publisher()
     publisher.put(Item(thread, USER, Think(run=RUN, text="of the first worker")))
     assert publisher.flush(5)
-    publisher.disown(thread)
+    with publisher._lock:  # somebody sends just now, so that this waits
+        publisher.put(Item(thread, USER, Think(run=RUN, text=" still waits")))
+        publisher.disown(thread)
+    assert publisher.flush(5)
     finish(thread, status="running")
     say(thread, "of the second")
     outage = Outage(monkeypatch)
