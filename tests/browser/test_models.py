@@ -12,8 +12,8 @@ from pytest_django.live_server_helper import LiveServer
 from agents.models import ModelConnection
 from agents.providers import catalog
 from agents.services import assistant_of
-from tests.browser.conftest import WIDE, signed_in
-from tests.browser.test_shell import PHONE
+from tests.browser.access import assert_usable
+from tests.browser.conftest import signed_in
 from tests.factories import ModelConnectionFactory, UserFactory
 from tests.llm_ollama import LocalModel, OllamaServer
 from tests.llm_openrouter import OpenRouterServer
@@ -123,15 +123,11 @@ def test_a_llama_cpp_is_connected_by_its_address(page: Page, newcomer: User) -> 
     assert (made.capabilities.images, made.capabilities.context_length) == (True, 8_192)
 
 
-@pytest.mark.parametrize("viewport", [WIDE, PHONE], ids=["wide", "phone"])
-def test_who_does_what_is_chosen_and_a_connection_is_changed(
-    page: Page, newcomer: User, viewport: dict[str, int]
-) -> None:
+def test_who_does_what_is_chosen_and_a_connection_is_changed(page: Page, newcomer: User) -> None:
     first = ModelConnectionFactory.create(user=newcomer, is_default=True, name="The big one")
     spare = ModelConnectionFactory.create(user=newcomer, model="gpt-5-nano")
-    page.set_viewport_size(viewport)  # type: ignore[arg-type]
     page.goto("/settings/models/")
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert_usable(page)
     page.get_by_label("If a model is out of reach").select_option(label="gpt-5-nano (OpenAI)")
     page.locator("section", has_text="Which model does what").get_by_role("button", name="Save").click()
     expect(page.get_by_text("Saved.")).to_be_visible()
@@ -140,7 +136,7 @@ def test_who_does_what_is_chosen_and_a_connection_is_changed(
     page.get_by_label("Name").fill("The huge one")
     page.get_by_label("Sees images").select_option("no")
     assert page.get_by_label("New key").input_value() == ""
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert_usable(page)
     page.get_by_role("button", name="Save").click()
     expect(page.locator("summary", has_text="The huge one")).to_be_visible()
     first.refresh_from_db()
