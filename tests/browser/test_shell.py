@@ -27,7 +27,15 @@ from tests.factories import (
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 PAGES = ["/", "/notes/", "/notes/new/", "/jobs/", "/settings/", "/settings/models/", "/settings/devices/"]
-PAGES += ["/settings/appearance/", "/settings/costs/", "/goals/new/", "/assistant/", "/welcome/", "/welcome/goal/"]
+PAGES += [
+    "/settings/appearance/",
+    "/settings/budget/",
+    "/settings/costs/",
+    "/goals/new/",
+    "/assistant/",
+    "/welcome/",
+    "/welcome/goal/",
+]
 
 
 @pytest.fixture
