@@ -6,14 +6,12 @@ from django import forms
 from django.db.models import QuerySet
 from django.utils.translation import gettext_lazy as _
 
-from agents.budgets.models import Window
+from agents.budgets.models import MOST_DOLLARS, MOST_TOKENS, Window
 from agents.models import ModelConnection, UserAgent
 from agents.providers.catalog import known_kinds
 from goals.connection_forms import MODEL_LENGTH
 from goals.models import Goal
 from memory.models import Note
-
-MOST_DOLLARS = 10_000_000
 
 WINDOWS = [
     (Window.MONTH, _("a month")),
@@ -75,7 +73,7 @@ class BudgetForm(forms.Form):
     money = forms.DecimalField(
         label=_("US dollars"), required=False, min_value=0, max_value=MOST_DOLLARS, max_digits=12, decimal_places=4
     )
-    tokens = forms.IntegerField(label=_("Tokens"), required=False, min_value=0, max_value=10**15)
+    tokens = forms.IntegerField(label=_("Tokens"), required=False, min_value=0, max_value=MOST_TOKENS)
 
     def __init__(self, *args: Any, goals: "QuerySet[Goal]", **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

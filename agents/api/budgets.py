@@ -11,18 +11,18 @@ from rest_framework.response import Response
 
 from agents.api.base import Access, ApiView
 from agents.api.schema import documented
-from agents.budgets.models import Budget, Window
+from agents.budgets.models import MOST_DOLLARS, MOST_TOKENS, Budget, Window
 from agents.budgets.services import MORE, allow_more, current, remove_budget, set_budget
 from agents.providers.pricing import dollars
 from agents.serializers import Strict
 from memory.models import Thread
 
-MOST_DOLLARS, MOST_TOKENS = Decimal(10_000_000), 10**15
-
 
 class Dollars(serializers.DecimalField):
     def __init__(self, **options: Any) -> None:
-        super().__init__(max_digits=12, decimal_places=4, min_value=Decimal(0), max_value=MOST_DOLLARS, **options)
+        super().__init__(
+            max_digits=12, decimal_places=4, min_value=Decimal(0), max_value=Decimal(MOST_DOLLARS), **options
+        )
 
 
 class BudgetBody(Strict):

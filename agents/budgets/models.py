@@ -12,6 +12,9 @@ from django.db.models.functions import Now
 from memory.ids import new_id
 from memory.models import AgentRun, OwnedQuerySet, Thread
 
+# Of one limit. More is no limit that anybody means.
+MOST_DOLLARS, MOST_TOKENS = 10_000_000, 10**15
+
 
 class Window(models.TextChoices):
     """When the count begins anew. A budget of each run has nothing that is counted beyond the run."""

@@ -152,8 +152,7 @@ class Publisher:
             return
         batch = joined(self._taken(BATCH))
         self._sent, self._sent_at = {item.thread_id for item in batch}, time.monotonic()
-        taken = [(item, self._texts.take(item)) for item in batch]
-        sent = [(item, before) for item, before in taken if not isinstance(item.event, Disowned)]
+        sent = [(item, before) for item in batch if (before := self._texts.take(item)) is not None]
         line.send([item.thread_id for item, _ in sent], [wire.packed(*item, before=before) for item, before in sent])
 
     def _taken(self, most: int) -> list[Item]:

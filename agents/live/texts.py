@@ -34,13 +34,14 @@ class Texts:
         self._texts: dict[UUID, Text] = {}
         self._writes = False
 
-    def take(self, item: Item) -> int:
-        """Take up an event, sent or lost. Returns the bytes of its text that were before it."""
+    def take(self, item: Item) -> int | None:
+        """Take up an event, sent or lost. Returns the bytes of its text that were before it; None when it is not one to
+        send."""
         if isinstance(item.event, Think):
             return self._grown(item.thread_id, item.event)
         if isinstance(item.event, Disowned):
             self._forget(item.thread_id)
-            return 0
+            return None
         text = self._texts.get(item.thread_id)
         if text is not None and text.run in (item.event.run, None) and ends_text(item.event.__dict__):
             self._forget(item.thread_id)
