@@ -134,9 +134,7 @@ def _approve_all(door: Door) -> bool:
 
 def approved_until_quiet(site: Site, goals: Collection[Goal], seconds: float = 60) -> None:
     """Approve whatever these goals wait for until all of it is over, for that long at most."""
-    until = time.monotonic() + seconds
-    while site.live(goals) and time.monotonic() < until:
-        _approve_all(site.door)
+    site.quiet(goals, seconds, meanwhile=partial(_approve_all, site.door))
 
 
 def _asked(site: Site, goal: Goal) -> Question:

@@ -5,7 +5,7 @@ import shutil
 import signal
 import tempfile
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -223,13 +223,17 @@ class Site:
         row = self.database.execute(sql, [[goal.thread for goal in goals]]).fetchone()
         return int(row[0]) if row else 0
 
-    def quiet(self, goals: Collection[Goal], seconds: float = 60) -> bool:
-        """Whether all of it is over in that time; what is not is the oracle's to tell."""
+    def quiet(
+        self, goals: Collection[Goal], seconds: float = 60, meanwhile: Callable[[], object] = lambda: None
+    ) -> bool:
+        """Whether all of it is over in that time; what is not is the oracle's to tell. `meanwhile` is done again and
+        again until then."""
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             with contextlib.suppress(psycopg.OperationalError):
                 if not self.live(goals):
                     return True
+            meanwhile()
             time.sleep(0.05)
         return False
 
