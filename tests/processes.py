@@ -1,20 +1,28 @@
 """The product's own processes, on the test's database and Redis."""
 
+import atexit
 import contextlib
 import os
 import re
+import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
+from functools import cache
+from itertools import count
 from pathlib import Path
 
 from django.db import connection
 
-ROOT = Path(__file__).resolve().parent.parent
+from tests.children import ROOT, Child, Nursery
+
+FAST = {"WAYMARK_RENEW_SECONDS": "0.2", "WAYMARK_SWEEP_SECONDS": "0.5", "WAYMARK_LEASE_SECONDS": "2"}
+_numbers = count()
 
 
 def environment(**extra: str) -> dict[str, str]:
@@ -40,10 +48,29 @@ def running(*command: str, **extra: str) -> Iterator[subprocess.Popen[bytes]]:
 
 
 @contextlib.contextmanager
-def worker(**extra: str) -> Iterator[subprocess.Popen[bytes]]:
-    fast = {"WAYMARK_RENEW_SECONDS": "0.2", "WAYMARK_SWEEP_SECONDS": "0.5", "WAYMARK_LEASE_SECONDS": "2"}
-    with running("manage.py", "worker", "--concurrency", "20", **(fast | extra)) as process:
-        yield process
+def worker(**extra: str) -> Iterator[Child]:
+    """Run a worker while the block runs. It is told to stop then, and what it has said is shown if the test fails."""
+    variables = environment(**(FAST | extra))
+    variables.pop("PYTEST_CURRENT_TEST", None)
+    nursery = _nursery(frozenset(variables.items()))
+    child, _ = nursery.start("worker", f"worker-{next(_numbers)}")
+    try:
+        yield child
+    finally:
+        child.send(signal.SIGTERM)
+        if not child.is_dead(10):
+            child.kill()
+        print(nursery.log(child.name))
+
+
+@cache
+def _nursery(variables: frozenset[tuple[str, str]]) -> Nursery:
+    """One for each environment, as long as the tests run: loading the program takes longer than most tests."""
+    folder = tempfile.TemporaryDirectory(prefix="waymark-workers-")
+    nursery = Nursery(Path(folder.name), dict(variables))
+    atexit.register(folder.cleanup)
+    atexit.register(nursery.close)
+    return nursery
 
 
 @contextlib.contextmanager

@@ -13,7 +13,7 @@ from random import Random
 
 import psycopg
 
-from tests.faults.children import Child
+from tests.children import Child
 from tests.faults.door import Goal, Sent
 from tests.faults.rules import LOST, Violation
 from tests.faults.site import LEASE, Site

@@ -21,7 +21,7 @@ from config.embedded.places import data_directory
 from config.embedded.postgres import Postgres
 from config.embedded.process import Process, Server, gone, stopped, wait_ready
 from config.embedded.valkey import Valkey
-from tests.faults.children import Child, Nursery
+from tests.children import Child, Nursery
 from tests.faults.door import Door, Goal
 from tests.faults.mind import Mind
 from tests.faults.proxy import Proxy
@@ -165,6 +165,7 @@ class Site:
         model = f"http://127.0.0.1:{self.to_model.port}/v1" if fragile else self.model.url
         postgres = f"postgres://postgres@127.0.0.1:{self.to_postgres.port}/waymark" if fragile else self.postgres.url
         return OWNER | {
+            "DJANGO_SETTINGS_MODULE": "tests.faults.settings",
             "DATABASE_URL": postgres,
             "REDIS_URL": f"redis://127.0.0.1:{self.to_valkey.port}/0" if fragile else self.valkey.url,
             "OPENAI_BASE_URL": model,

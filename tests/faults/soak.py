@@ -14,7 +14,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from random import Random
 
-from tests.faults.children import Child
+from tests.children import Child
 from tests.faults.door import Goal
 from tests.faults.kills import POINTS
 from tests.faults.people import approved_until_quiet

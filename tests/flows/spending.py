@@ -1,6 +1,5 @@
 """Many runs on one small budget, in workers that die: what the vendor bills, and what the budget says."""
 
-import subprocess
 import threading
 import time
 from contextlib import ExitStack
@@ -80,9 +79,9 @@ def spend(llm: LLMServer, seed: int, seconds: float = 12) -> Outcome:
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             time.sleep(dice.uniform(0.5, 3))
-            _die(dice.choice(workers))
+            dice.choice(workers).kill()
             kills += 1
-            workers = [one for one in workers if one.poll() is None]
+            workers = [one for one in workers if not one.is_dead()]
             workers += [stack.enter_context(worker(**FAST)) for _ in range(WORKERS - len(workers))]
             most = max(most, _held(budget))
         wait_until(lambda: not AgentRun.objects.for_user(user).filter(status__in=AT_WORK).exists(), 120)
@@ -91,11 +90,6 @@ def spend(llm: LLMServer, seed: int, seconds: float = 12) -> Outcome:
     statuses = list(AgentRun.objects.for_user(user).values_list("status", flat=True))
     counts = {status: statuses.count(status) for status in sorted(set(statuses))}
     return Outcome(budget.spent, budget.reserved, vendor.bill, vendor.calls, kills, max(most, budget.spent), counts)
-
-
-def _die(process: subprocess.Popen[bytes]) -> None:
-    process.kill()
-    process.wait()
 
 
 def _held(budget: Budget) -> Decimal:

@@ -54,7 +54,7 @@ def test_his_01_and_con_04_c_a_killed_worker_neither_loses_nor_repeats(
     llm.script([Reply(calls=calls), Reply(text="Nearly all of it.")])
     with worker(**with_tools(world)) as first:
         services.send_message(goal.thread, "Go")
-        wait_until(lambda: first.poll() is not None, 30)
+        assert first.is_dead(30)
     with worker(**with_tools(world)):
         wait_until(lambda: run_of(goal).status == RunStatus.SUCCEEDED, 40)
     assert (run_of(goal).recoveries, run_of(goal).step) == (1, 2)

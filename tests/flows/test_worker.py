@@ -1,6 +1,5 @@
 """The worker as a process of its own: RQ's doorbell, leases, stops, shutdown and crashes."""
 
-import os
 import signal
 import threading
 import time
@@ -25,7 +24,7 @@ from memory.models import AgentRun, Note, RunStatus, ThreadMessage
 from tests.factories import GoalFactory, think_with
 from tests.llm_script import Hang, Reply, Status
 from tests.llm_server import LLMServer
-from tests.processes import wait_until, worker
+from tests.processes import running, wait_until, worker
 
 pytestmark = pytest.mark.programs
 
@@ -50,7 +49,7 @@ def ended(goal: Goal) -> bool:
 
 def test_a_message_wakes_the_worker_which_answers_it(goal: Goal, llm: LLMServer) -> None:
     llm.script([Reply(calls=[NOTE]), Reply(text="Noted.")])
-    with worker():
+    with running("manage.py", "worker"):
         services.send_message(goal.thread, "Note: new shoes")
         wait_until(lambda: ended(goal))
         wait_until(lambda: presence.worker_seen(60))
@@ -102,7 +101,7 @@ def test_the_run_of_a_killed_worker_goes_on_in_the_next(goal: Goal, llm: LLMServ
     with worker() as first:
         services.send_message(goal.thread, "Note: new shoes")
         wait_until(lambda: len(llm.requests) == 2)
-        os.kill(first.pid, signal.SIGKILL)
+        first.kill()
         hold.set()
     with worker():
         wait_until(lambda: ended(goal), 15)
@@ -123,7 +122,7 @@ def test_prv_08_c_thoughts_come_back_unchanged_from_the_next_worker(goal: Goal, 
     with worker() as first:
         services.send_message(goal.thread, "Note: new shoes")
         wait_until(lambda: len(llm.requests) == 2)
-        os.kill(first.pid, signal.SIGKILL)
+        first.kill()
     with worker():
         wait_until(lambda: ended(goal), 15)
 
@@ -141,7 +140,7 @@ def test_a_wait_for_the_model_survives_the_death_of_its_worker_and_of_redis(goal
     with worker(**quick) as first:
         services.send_message(goal.thread, "Hi")
         wait_until(lambda: run_of(goal).status == RunStatus.RETRY_WAIT)
-        os.kill(first.pid, signal.SIGKILL)
+        first.kill()
     redis_client().flushall()
     due = run_of(goal).due_at
     with worker(**quick):
@@ -161,10 +160,10 @@ def test_a_worker_that_is_told_to_stop_hands_its_runs_over(goal: Goal, llm: LLMS
     with worker() as first:
         services.send_message(goal.thread, "Note: new shoes")
         wait_until(lambda: len(llm.requests) == 1)
-        first.terminate()
+        first.send(signal.SIGTERM)
         time.sleep(1.5)  # the signal has been noticed by then: no blocking call of the worker lasts longer
         hold.set()
-        wait_until(lambda: first.poll() is not None, 8)
+        assert first.is_dead(8)
     assert run_of(goal).status == RunStatus.QUEUED
     with worker():
         wait_until(lambda: ended(goal))

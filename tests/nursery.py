@@ -29,10 +29,11 @@ def main() -> None:
     for module in WORKERS_OWN:
         importlib.import_module(module)
     from agents.engine import sweeper
-    from tests.faults.mutants import MUTANTS
 
     sweeper.BELL_GRACE = float(os.environ.get("FAULTS_BELL_GRACE", sweeper.BELL_GRACE))
     if mutant := os.environ.get("FAULTS_MUTANT"):
+        from tests.faults.mutants import MUTANTS
+
         MUTANTS[mutant]()
     for line in sys.stdin.buffer:
         sys.stdout.buffer.write(orjson.dumps(_obey(orjson.loads(line))) + b"\n")

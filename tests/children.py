@@ -11,8 +11,9 @@ from pathlib import Path
 
 import orjson
 
-from tests.processes import ROOT
 from tests.servers import SETTINGS
+
+ROOT = Path(__file__).resolve().parent.parent
 
 
 class Child:
@@ -48,27 +49,35 @@ class Child:
 
 
 class Nursery:
-    """See tests/faults/nursery.py."""
+    """See tests/nursery.py."""
 
     def __init__(self, folder: Path, environment: dict[str, str]) -> None:
         self._folder = folder
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.faults.nursery"],
+            [sys.executable, "-m", "tests.nursery"],
             cwd=ROOT,
-            env=os.environ | SETTINGS | {"DJANGO_SETTINGS_MODULE": "tests.faults.settings"} | environment,
+            env=os.environ | SETTINGS | environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )
 
     def start(self, do: str, name: str, point: str = "", args: Collection[str] = ()) -> tuple[Child, int]:
         """Returns the child and the port that it serves, if any."""
-        order = {"do": do, "log": str(self._folder / f"{name}.log"), "name": name, "point": point, "args": list(args)}
+        order = {"do": do, "log": str(self._log_of(name)), "name": name, "point": point, "args": list(args)}
         assert self._process.stdin
         assert self._process.stdout
         self._process.stdin.write(orjson.dumps(order) + b"\n")
         self._process.stdin.flush()
         born = orjson.loads(self._process.stdout.readline())
         return Child(born["pid"], name), born["port"]
+
+    def log(self, name: str) -> str:
+        """What a process has said; nothing, when it was killed before it could."""
+        path = self._log_of(name)
+        return path.read_text() if path.exists() else ""
+
+    def _log_of(self, name: str) -> Path:
+        return self._folder / f"{name}.log"
 
     def close(self) -> None:
         assert self._process.stdin
