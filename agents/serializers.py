@@ -205,7 +205,7 @@ class SessionShape(serializers.ModelSerializer[AgentHistory]):
 
     class Meta:
         model = AgentHistory
-        fields = ["id", "number", "reason", "summary", "message_count", "started_at", "ended_at"]
+        fields = ["id", "number", "reason", "title", "summary", "message_count", "started_at", "ended_at"]
         read_only_fields = fields
 
     def get_number(self, session: AgentHistory) -> int:

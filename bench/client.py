@@ -86,6 +86,11 @@ class Api:
             answer = await caller.post("auth/login", "", {"email": email, "password": password})
         self.token = answer["token"]
 
+    async def set_budget(self, tokens: int) -> None:
+        """Reserve and settle every call from now on; so many tokens a month may be used."""
+        async with self.caller() as caller:
+            await caller.post("budgets", self.token, {"window": "month", "tokens": tokens})
+
     async def make_goals(self, count: int) -> list[str]:
         """Return the ids of new goals."""
         made: list[str] = []

@@ -31,7 +31,7 @@ def main(arguments: Sequence[str]) -> int:
     warm_up = tiny(WARM_UP) if options.quick else WARM_UP
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory())) if options.profile else None
-        with started(folder) as system:
+        with started(folder, budget=options.budget) as system:
             outcomes = _measure_all(system, (warm_up, *scenarios))[1:]
             if not options.only or GROWTH in options.only:
                 growth = _growth(system, options.quick)
@@ -50,6 +50,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     names = [*(scenario.name for scenario in SCENARIOS), GROWTH]
     parser.add_argument("--only", action="append", choices=names, help="this scenario; may be given several times")
     parser.add_argument("--quick", action="store_true", help="a few turns each, to see that it works; no evidence")
+    parser.add_argument("--budget", action="store_true", help="reserve every call in a monthly budget")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures there, round by round")
     parser.add_argument(
         "--profile", action="store_true", help="say where the CPU time goes; the figures of such a run do not count"

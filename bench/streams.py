@@ -2,7 +2,7 @@
 
     .venv/bin/python -m bench.streams
 
-The server runs in a process of its own. Each round measures all of them, one after the other, so that a machine that
+Each server runs in a process of its own. Each round measures all of them, one after the other, so that a machine that
 is slower for a while is so for all; the figures are the medians of the rounds.
 """
 
@@ -12,7 +12,8 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 import anthropic
@@ -21,6 +22,8 @@ import openai
 from agents.providers.base import Endpoint, ModelRequest, Reply
 from agents.providers.pool import lease
 from memory.messages import Message, ToolResult, tool, user
+from tests.llm_ollama import OllamaServer
+from tests.llm_openrouter import OpenRouterServer
 from tests.llm_script import Reply as Said, Request, bench_step
 from tests.llm_server import LLMServer
 from tests.llm_steps import Json, Scripted
@@ -38,7 +41,7 @@ TOOLS = [ToolSpec(f"tool_{number}", "Does something. " * 10, SCHEMA) for number 
 AT_ONCE, ONE_BY_ONE = "all at once", "one by one"
 
 
-class StreamServer(LLMServer):
+class Streaming(LLMServer):
     """Two calls and an answer, or many chunks when the user asks for them."""
 
     def _scripted(self, request: Request) -> Scripted:
@@ -46,6 +49,19 @@ class StreamServer(LLMServer):
         if asked not in (AT_ONCE, ONE_BY_ONE):
             return bench_step(request)
         return Said("word " * CHUNKS, gap=GAP_SECONDS if asked == ONE_BY_ONE else 0)
+
+
+class OllamaStreaming(Streaming, OllamaServer):
+    pass
+
+
+class OpenRouterStreaming(Streaming, OpenRouterServer):
+    pass
+
+
+SERVERS: dict[str, type[Streaming]] = {
+    "openai": Streaming, "anthropic": Streaming, "openrouter": OpenRouterStreaming, "ollama": OllamaStreaming,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -146,13 +162,14 @@ def spent(client: Client, text: str, times: int) -> float:
     return (time.thread_time() - started) / times
 
 
-def measure(url: str) -> None:
-    clients = [
-        Client("openai, its SDK's stream", openai_sdk(url)),
-        Client("openai, ours", ours("openai", url)),
-        Client("anthropic, its SDK's stream", anthropic_sdk(url)),
-        Client("anthropic, ours", ours("anthropic", url)),
-    ]
+def measure(urls: dict[str, str]) -> None:
+    """Vendors without an SDK of their own in use here are measured with our client alone."""
+    sdks = {"openai": openai_sdk, "anthropic": anthropic_sdk}
+    clients = []
+    for kind, url in urls.items():
+        if kind in sdks:
+            clients.append(Client(f"{kind}, its SDK's stream", sdks[kind](url)))
+        clients.append(Client(f"{kind}, ours", ours(kind, url)))
     figures: dict[str, list[tuple[float, float, float]]] = {client.name: [] for client in clients}
     for _ in range(ROUNDS):
         for client in clients:
@@ -166,24 +183,30 @@ def measure(url: str) -> None:
         print(f"| {name} | {turn:.2f} | {one:.0f} | {many:.0f} |")
 
 
-async def serve() -> None:
-    server = StreamServer()
+async def serve(kind: str) -> None:
+    server = SERVERS[kind]()
     server.keep_log = False
     await server.start()
     print(server.url, flush=True)
     await asyncio.Event().wait()
 
 
-def main() -> None:
-    with subprocess.Popen(
-        [sys.executable, "-m", "bench.streams", "serve"], stdout=subprocess.PIPE, text=True
-    ) as server:
+@contextmanager
+def started(kind: str) -> Iterator[str]:
+    """A server in a process of its own; its base URL."""
+    command = [sys.executable, "-m", "bench.streams", "serve", kind]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout
         try:
-            measure(server.stdout.readline().strip())
+            yield server.stdout.readline().strip()
         finally:
             server.terminate()
 
 
+def main() -> None:
+    with ExitStack() as stack:
+        measure({kind: stack.enter_context(started(kind)) for kind in SERVERS})
+
+
 if __name__ == "__main__":
-    asyncio.run(serve()) if sys.argv[1:] == ["serve"] else main()
+    asyncio.run(serve(sys.argv[2])) if sys.argv[1:2] == ["serve"] else main()

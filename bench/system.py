@@ -21,6 +21,7 @@ from config.embedded import embedded_servers
 from config.embedded.process import tail
 
 OWNER, LIMIT_DATABASE = "bench@example.org", "bench_limit"
+ENOUGH = 10**12  # tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,8 @@ class System:
 
 
 @contextmanager
-def started(profile: Path | None) -> Iterator[System]:
+def started(profile: Path | None, *, budget: bool = False) -> Iterator[System]:
+    """`budget`: its user has a monthly budget, which nothing exhausts."""
     with ExitStack() as stack:
         directory = Path(tempfile.mkdtemp(prefix="waymark-bench-"))
         stack.callback(shutil.rmtree, directory, ignore_errors=True)
@@ -72,6 +74,8 @@ def started(profile: Path | None) -> Iterator[System]:
         limit = stack.enter_context(Driver("bench.limit", environment | {"DATABASE_URL": limit_url}))
         client = stack.enter_context(Driver("bench.client", environment | {"WAYMARK_ADDRESS": ready["address"]}))
         client.ask("sign_in", OWNER, environment["WAYMARK_OWNER_PASSWORD"])
+        if budget:
+            client.ask("set_budget", ENOUGH)
         parts = ready["pids"] | {"valkey": valkey}
         yield System(model, limit, client, parts, postgres, servers.database_url, profile)
 

@@ -58,7 +58,8 @@ class MonthlyLimitForm(forms.Form):
         initial=USUAL,
         min_value=0,
         max_value=MOST_DOLLARS,
-        decimal_places=2,
+        max_digits=12,
+        decimal_places=4,
         help_text=_("A call that could pass it is never made. Empty is no limit."),
     )
 

@@ -9,6 +9,8 @@ from django.db.models.functions import Now
 from memory.ids import new_id
 from memory.owned import OwnedQuerySet
 
+TITLE_LENGTH = 120
+
 
 class ArchiveStatus(models.TextChoices):
     RESERVED = "reserved"
@@ -35,12 +37,13 @@ class AgentHistory(models.Model):
 
     A row is reserved before the summary is asked for and done when the session has been cut (`memory.archive`);
     `token` says who may finish it, `due_at` when another may take it up. Beside the indexes below there are a GIN
-    index on `entries` and one for full text on `summary` and `text` (migration 0002).
+    index on `entries` (migration 0002) and one for full text on `title`, `summary` and `text` (migration 0011).
 
     first_seq, last_seq: which entries of the thread.
     position: of the last message that the user saw in it.
     text: what was said, shortened to what a search index can take.
-    model: which one wrote the summary; empty when none did.
+    title: empty when the model gave none.
+    model: which one wrote title and summary; empty when none did.
     input_tokens, output_tokens: what the runs of the session used.
     tries: how often the summary has failed.
     """
@@ -55,6 +58,7 @@ class AgentHistory(models.Model):
     position = models.BigIntegerField(null=True)
     entries = models.JSONField(default=list, help_text="memory.archived.Entry, a list")
     text = models.TextField(blank=True, default="")
+    title = models.CharField(max_length=TITLE_LENGTH, blank=True, default="")
     summary = models.TextField(blank=True, default="")
     model = models.CharField(max_length=200, blank=True, default="")
     message_count = models.PositiveIntegerField(default=0)

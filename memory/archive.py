@@ -15,7 +15,7 @@ from django.db import transaction
 from django.db.models import F, QuerySet, Sum
 from django.db.models.functions import Now
 
-from memory.archived import Entry, entry_of, searchable
+from memory.archived import Entry, Summary, entry_of, searchable
 from memory.compaction import cut
 from memory.ids import new_id
 from memory.models import AgentHistory, AgentRun, ArchiveReason, ArchiveStatus, HistoryEntry, RunStatus, Thread
@@ -42,8 +42,7 @@ class Reservation:
     thread_id: UUID
     entries: list[Entry]
     tries: int
-    summary: str = ""
-    model: str = ""
+    summary: Summary | None = None
     holder: Holder | None = None
 
 
@@ -86,7 +85,7 @@ def reserve(
         return _reserved(thread, archive, going, reason, seconds, holder)
 
 
-def finish(reservation: Reservation, summary: str, model: str) -> Outcome:
+def finish(reservation: Reservation, summary: Summary) -> Outcome:
     """D10: store the archive and begin the next session, both or neither.
 
     POSTPONED: a run has begun to work on the session; the summary is kept and used when the reservation is taken up
@@ -98,10 +97,10 @@ def finish(reservation: Reservation, summary: str, model: str) -> Outcome:
         archive = ours.filter(status=ArchiveStatus.RESERVED).first()
         if thread is None or archive is None:
             return Outcome.LOST
-        archive.summary, archive.model = summary, model
+        archive.summary, archive.model, archive.title = summary.text, summary.model, summary.title
         if not _may_cut(thread, reservation.holder):
             archive.due_at = Now()
-            archive.save(update_fields=["summary", "model", "due_at"])
+            archive.save(update_fields=["summary", "model", "title", "due_at"])
             return Outcome.LOST if reservation.holder else Outcome.POSTPONED
         _fill(archive, _going(thread, archive.last_seq, 0))
         archive.save()
@@ -160,15 +159,14 @@ def _reserved(
 ) -> Reservation:
     archive = archive or AgentHistory(thread=thread, generation=thread.generation)
     if archive.last_seq != going[-1].seq:
-        archive.summary = archive.model = ""
+        archive.summary = archive.model = archive.title = ""
     archive.status, archive.reason, archive.token = ArchiveStatus.RESERVED, reason, new_id()
     archive.first_seq, archive.last_seq = going[0].seq, going[-1].seq
     archive.position = last_position(thread, archive.last_seq)
     archive.due_at = Now() + timedelta(seconds=seconds)
     archive.save()
-    return Reservation(
-        archive.pk, archive.token, thread.pk, going, archive.tries, archive.summary, archive.model, holder
-    )
+    kept = Summary(archive.summary, archive.model, archive.title) if archive.summary else None
+    return Reservation(archive.pk, archive.token, thread.pk, going, archive.tries, kept, holder)
 
 
 def _fill(archive: AgentHistory, entries: list[Entry]) -> None:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
@@ -16,6 +17,15 @@ SUMMARY_LENGTH = 2_000
 TEXT_LENGTH = 150_000
 PART_LENGTH = 5_000
 _SPEAKERS = {"user": "User", "assistant": "Agent", "tool": "Tool result"}
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What stands for a session. `model` is empty when none wrote it, `title` also when the model gave none."""
+
+    text: str
+    model: str = ""
+    title: str = ""
 
 
 class Entry(BaseModel):
@@ -52,7 +62,7 @@ def searchable(entries: Iterable[Entry]) -> str:
     return conversation(entries)[:TEXT_LENGTH]
 
 
-def fallback_summary(entries: Sequence[Entry]) -> str:
+def fallback_summary(entries: Sequence[Entry]) -> Summary:
     """A summary that needs no model: the first and the last that the user said, and what was used (mission B7)."""
     messages = [entry.message for entry in entries]
     asked = [message.words for message in messages if message.role == "user"]
@@ -64,7 +74,7 @@ def fallback_summary(entries: Sequence[Entry]) -> str:
         sentences.append(f"and ended with “{clip(asked[-1], 300)}”")
     if tools:
         sentences.append(f"Tools used: {', '.join(f'{name} ({n})' for name, n in tools.most_common(10))}.")
-    return clip(" ".join(sentences), SUMMARY_LENGTH)
+    return Summary(clip(" ".join(sentences), SUMMARY_LENGTH))
 
 
 def _lines(message: Message, part: int) -> Iterable[str]:

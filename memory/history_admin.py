@@ -14,14 +14,14 @@ from memory.models import AgentHistory
 @admin.register(AgentHistory)
 class AgentHistoryAdmin(ReadOnlyAdmin[AgentHistory]):
     list_display = [
-        *("id", "user", "generation", "status", "reason", "message_count", "ended_at", "model", "tries"),
+        *("id", "user", "generation", "title", "status", "reason", "message_count", "ended_at", "model", "tries"),
     ]
     list_filter = ["status", "reason", "ended_at"]
     list_select_related = ["thread__user"]
-    search_fields = ["thread__user__email", "summary", "text"]
+    search_fields = ["thread__user__email", "title", "summary", "text"]
     ordering = ["-id"]
     fields = [
-        *("user", "thread", "generation", "status", "reason", "summary", "model", "error", "tries", "due_at"),
+        *("user", "thread", "generation", "status", "reason", "title", "summary", "model", "error", "tries", "due_at"),
         *("message_count", "input_tokens", "output_tokens", "first_seq", "last_seq", "started_at", "ended_at"),
         *("created_at", "transcript"),
     ]

@@ -43,7 +43,7 @@ CASE WHEN t.generation > 0 THEN (
 OF_THREAD = f"SELECT {LAST_SUMMARIES} FROM memory_thread t WHERE t.id = %(thread)s"  # noqa: S608 (constants)
 
 _OF_SESSIONS = """
-SELECT id, started_at, ended_at, summary, text, message_count, reason FROM memory_agenthistory
+SELECT id, started_at, ended_at, title, summary, text, message_count, reason FROM memory_agenthistory
 WHERE thread_id = %(thread)s AND status = 'done'
   AND (%(days)s::int IS NULL OR ended_at > clock_timestamp() - %(days)s::int * interval '1 day')
 """
@@ -51,13 +51,14 @@ WHERE thread_id = %(thread)s AND status = 'done'
 NEWEST = f"{_OF_SESSIONS} ORDER BY generation DESC LIMIT %(most)s"
 
 WORDS = f"""
-{_OF_SESSIONS} AND to_tsvector('simple', summary || ' ' || text) @@ websearch_to_tsquery('simple', %(query)s)
+{_OF_SESSIONS}
+  AND to_tsvector('simple', title || ' ' || summary || ' ' || text) @@ websearch_to_tsquery('simple', %(query)s)
 ORDER BY generation DESC LIMIT %(most)s
 """
 
 LETTERS = f"""
-SELECT id, started_at, ended_at, summary, text, message_count, reason FROM (
-  SELECT s.*, strict_word_similarity(%(query)s, summary || ' ' || left(text, {COMPARED})) AS alike
+SELECT id, started_at, ended_at, title, summary, text, message_count, reason FROM (
+  SELECT s.*, strict_word_similarity(%(query)s, title || ' ' || summary || ' ' || left(text, {COMPARED})) AS alike
   FROM ({_OF_SESSIONS}) s) x
 WHERE alike >= {ALIKE} ORDER BY alike DESC, ended_at DESC LIMIT %(most)s
 """  # noqa: S608 (constants)
@@ -70,6 +71,7 @@ class Session:
     id: UUID
     started_at: datetime
     ended_at: datetime
+    title: str
     summary: str
     excerpts: list[str]
     message_count: int
@@ -112,8 +114,9 @@ def find_sessions(thread_id: UUID, query: str, timeframe: Timeframe = "any", mos
 
 
 def _session(row: tuple[Any, ...], query: str) -> Session:
-    session_id, started_at, ended_at, summary, text, message_count, reason = row
-    return Session(session_id, started_at, ended_at, summary, list(_excerpts(text, query)), message_count, reason)
+    session_id, started_at, ended_at, title, summary, text, message_count, reason = row
+    excerpts = list(_excerpts(text, query))
+    return Session(session_id, started_at, ended_at, title, summary, excerpts, message_count, reason)
 
 
 def _excerpts(text: str, query: str) -> Iterator[str]:

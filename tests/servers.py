@@ -1,8 +1,9 @@
 """Real servers for the tests, started before Django reads its settings.
 
-One PostgreSQL and one Valkey serve all processes of a test run; each pytest-xdist process has a database of its own
-(by pytest-django) and a Redis database and key prefix of its own. DATABASE_URL and REDIS_URL, when both are set, name
-the servers to use instead.
+One PostgreSQL serves all processes of a test run; each pytest-xdist process has a database of its own (by
+pytest-django), and a Valkey of its own, because some tests empty it, fill its memory, or end its connections.
+DATABASE_URL and REDIS_URL, when both are set, name the servers to use instead; then each process has but a Redis
+database and a key prefix of its own.
 """
 
 import atexit
@@ -17,6 +18,13 @@ from pathlib import Path
 from django.core.management import execute_from_command_line
 
 from config.embedded import embedded_servers
+from config.embedded.account import service_account
+from config.embedded.places import data_directory
+from config.embedded.process import stopped, wait_ready
+from config.embedded.valkey import Valkey
+
+# Where the servers of this test run are; not set when its Redis is somebody else's.
+DIRECTORY = "WAYMARK_TESTS_DIRECTORY"
 
 # Fixed values: what a test writes with them means nothing to anybody.
 SETTINGS = {
@@ -33,6 +41,8 @@ def start() -> None:
     worker = re.sub(r"\D", "", os.environ.get("PYTEST_XDIST_WORKER", ""))
     if not worker:
         _start_servers()
+    elif DIRECTORY in os.environ:
+        _start_valkey(Path(os.environ.pop(DIRECTORY)) / f"valkey-{worker}")  # popped: its children use this one
     os.environ.update(SETTINGS)
     share = int(worker) + 1 if worker else 0
     os.environ["REDIS_URL"] = redis_database(os.environ["REDIS_URL"], share)
@@ -53,12 +63,24 @@ def _start_servers() -> None:
     directory.chmod(0o711)  # as root, PostgreSQL runs as another user and must get in
     (directory / "static").mkdir()
     os.environ["WAYMARK_DATA"] = str(directory)
+    if "REDIS_URL" not in os.environ:
+        os.environ[DIRECTORY] = str(directory)
     cleanup = ExitStack()
     cleanup.callback(shutil.rmtree, directory, ignore_errors=True)
     atexit.register(cleanup.close)
     servers = cleanup.enter_context(embedded_servers(directory, durable=False))
     os.environ.setdefault("DATABASE_URL", servers.database_url)
     os.environ.setdefault("REDIS_URL", servers.redis_url)
+
+
+def _start_valkey(directory: Path) -> None:
+    data = data_directory(directory)
+    server = Valkey(data, service_account(data))
+    process = server.spawn()
+    mine = os.getpid()  # some tests fork
+    atexit.register(lambda: os.getpid() == mine and stopped(process, server))
+    wait_ready(process, server)
+    os.environ["REDIS_URL"] = server.url
 
 
 if __name__ == "__main__":  # python -m tests.servers COMMAND…: a manage.py command on such servers

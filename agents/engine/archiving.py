@@ -16,7 +16,7 @@ from agents.connections import Choice, Use, choice_for
 from agents.decisions import withdraw
 from agents.engine import bell
 from agents.engine.crashpoints import crashpoint
-from agents.engine.summaries import Summary, SummaryFailed, summarise
+from agents.engine.summaries import SummaryFailed, summarise
 from agents.live.announce import announce_run
 from agents.providers.base import Usage
 from memory import archive, pool
@@ -133,7 +133,7 @@ def shorten_session(holder: Holder, thread_id: UUID, stop: CancelToken, share: f
 def complete(reserved: Reservation, choice: Choice | None, stop: CancelToken | None = None) -> Outcome | None:
     """Sum up what is reserved, unless that is done already, and finish."""
     try:
-        made = Summary(reserved.summary, reserved.model) if reserved.summary else summarise(reserved, choice, stop)
+        made = reserved.summary or summarise(reserved, choice, stop)
     except SummaryFailed as failed:
         with orm():
             archive.fail(reserved, str(failed))
@@ -141,7 +141,7 @@ def complete(reserved: Reservation, choice: Choice | None, stop: CancelToken | N
         return None
     crashpoint("D10.before")
     with orm(), transaction.atomic():
-        done = archive.finish(reserved, made.text, made.model)
+        done = archive.finish(reserved, made)
         if done is Outcome.DONE:
             withdraw(_cut_off(reserved), "The session that it belongs to was archived.")
     crashpoint("D10.after")

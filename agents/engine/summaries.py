@@ -1,10 +1,9 @@
-"""The summary of a session: by a model, on record with its cost; or without one (mission B7)."""
+"""The title and summary of a session: by a model, on record with its cost; or without one (mission B7)."""
 
 import contextlib
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
 import psycopg
@@ -21,11 +20,12 @@ from agents.prices import prices_of
 from agents.prompts import text
 from agents.providers.base import Finish, ProviderError, Reply, Trouble, Usage
 from agents.providers.pricing import plausible
+from memory.agent_history import TITLE_LENGTH
 from memory.archive import Reservation
-from memory.archived import SUMMARY_LENGTH, Entry, conversation, fallback_summary
+from memory.archived import SUMMARY_LENGTH, Entry, Summary, conversation, fallback_summary
 from memory.models import Thread
 from memory.pool import orm
-from memory.text import clip, shortened
+from memory.text import clean, clip, shortened
 from tools.cancel import Cancelled, CancelToken
 
 log = structlog.get_logger(__name__)
@@ -35,6 +35,8 @@ SHRINKS = (1, 4, 16)
 PART_LENGTH = 1_500
 CRASHED = "The worker ended before an answer was recorded."
 NOTHING_USED = Usage(0, 0)
+# What models set a title in, although they are asked not to.
+MARKS = '#*_ \t"“”„«»'
 UNFINISHED = {
     Finish.LENGTH: "The summary was cut off by the model's limit.",
     Finish.REFUSED: "The model declined to sum the session up.",
@@ -43,14 +45,6 @@ UNFINISHED = {
 
 class SummaryFailed(Exception):
     """There is no summary this time; the message says why."""
-
-
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """`model` is empty when none was asked."""
-
-    text: str
-    model: str
 
 
 def summarise(reservation: Reservation, choice: Choice | None, stop: CancelToken | None = None) -> Summary:
@@ -64,12 +58,12 @@ def summarise(reservation: Reservation, choice: Choice | None, stop: CancelToken
         Cancelled: `stop` was set.
     """
     if choice is None or is_demo(choice) or reservation.tries >= settings.WAYMARK_SUMMARY_TRIES:
-        return Summary(fallback_summary(reservation.entries), "")
+        return fallback_summary(reservation.entries)
     with _in_time(stop) as cancel:
         try:
             reply = _fitting(reservation, choice, cancel)
         except (OutOfBudget, Unpriced):
-            return Summary(fallback_summary(reservation.entries), "")
+            return fallback_summary(reservation.entries)
         except ProviderError as error:
             raise SummaryFailed(error.message) from error
         except Cancelled:
@@ -81,7 +75,7 @@ def summarise(reservation: Reservation, choice: Choice | None, stop: CancelToken
         except Exception as error:
             log.exception("summary failed")
             raise SummaryFailed("Something went wrong inside Waymark. The log has the details.") from error
-    return Summary(_checked(reply), choice.model)
+    return _checked(reply, choice)
 
 
 def _fitting(reservation: Reservation, choice: Choice, cancel: CancelToken) -> Reply:
@@ -152,16 +146,27 @@ def _finished(row: ModelCall, choice: Choice, status: CallStatus, usage: Usage, 
     payment.book_beside(row)
 
 
-def _checked(reply: Reply) -> str:
+def _checked(reply: Reply, choice: Choice) -> Summary:
     """
     Raises:
         SummaryFailed: it is blank, cut off or refused; half a summary would stand for the whole session.
     """
     if reply.finish in UNFINISHED:
         raise SummaryFailed(UNFINISHED[reply.finish])
-    if not (summary := clip(reply.message.text, SUMMARY_LENGTH)):
+    title, summary = titled(reply.message.text)
+    if not (summary := clip(summary, SUMMARY_LENGTH)):
         raise SummaryFailed("The summary was empty.")
-    return summary
+    return Summary(summary, choice.model, title)
+
+
+def titled(said: str) -> tuple[str, str]:
+    """Part title and summary, between which the prompt asks for an empty line. What begins with a sentence or is too
+    long for a title has none: all of it is the summary."""
+    first, _, rest = clean(said).strip().partition("\n\n")
+    title = first.strip(MARKS)
+    if not rest or "\n" in title or title.endswith(".") or len(title) > TITLE_LENGTH:
+        return "", said
+    return title, rest
 
 
 @contextlib.contextmanager

@@ -177,7 +177,7 @@ def _mark_sessions(thread: Thread, turns: Sequence[Turn]) -> None:
         return
     starts = [_first(turn).position for turn in turns]
     ended = AgentHistory.objects.done().filter(thread=thread, position__gte=starts[0])
-    for session in ended.only("id", "position", "summary", "ended_at").order_by("generation"):
+    for session in ended.only("id", "position", "title", "summary", "ended_at").order_by("generation"):
         turns[bisect_right(starts, session.position or 0) - 1].sessions.append(session)
 
 

@@ -89,18 +89,20 @@ def test_an_error_of_an_archived_session_offers_no_retry(goal: Goal, client: Cli
 
 
 def test_sessions_are_listed_searched_and_read(goal: Goal, client: Client) -> None:
-    session = AgentHistoryFactory(thread=goal.thread, summary=f"About shoes {XSS}")
+    session = AgentHistoryFactory(thread=goal.thread, title=f"Footwear {XSS}", summary=f"About shoes {XSS}")
     AgentHistoryFactory(thread=goal.thread, summary="About food", text="User: What shall I eat?")
     listed = page(client, "thread_sessions", goal.thread_id)
     assert "About shoes" in listed
     assert "About food" in listed
     assert XSS not in listed
-    found = page(client, "thread_sessions", goal.thread_id, q="blue")
-    assert "About shoes" in found
-    assert "The blue ones." in found
-    assert "About food" not in found
+    for words in ("blue", "footwear"):
+        found = page(client, "thread_sessions", goal.thread_id, q=words)
+        assert "About shoes" in found
+        assert ("The blue ones." in found) is (words == "blue")
+        assert "About food" not in found
     assert "No session has these words" in page(client, "thread_sessions", goal.thread_id, q="zzzz")
     read = page(client, "session", session.pk)
+    assert "Footwear" in read
     assert "Which shoes?" in read
     assert "<strong>blue</strong>" in read
     assert XSS not in read

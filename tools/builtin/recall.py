@@ -37,4 +37,5 @@ class SearchAgentHistory(Tool[Question]):
 def _told(session: Session) -> str:
     excerpts = "".join(f"\n- … {excerpt} …" for excerpt in session.excerpts)
     times = f"{session.started_at:%Y-%m-%d %H:%M} to {session.ended_at:%Y-%m-%d %H:%M} (UTC)"
-    return f"Session of {times}\n{session.summary}{excerpts}"
+    title = f" · {session.title}" if session.title else ""
+    return f"Session of {times}{title}\n{session.summary}{excerpts}"

@@ -10,9 +10,11 @@ from pytest_django import Settings
 
 from agents.models import CallStatus, ModelCall, ModelPrice
 from agents.prices import set_price
-from agents.providers.base import Usage
 from goals.models import Goal
 from memory.models import AgentRun
+from tests.factories import think_with
+from tests.llm_anthropic import started, stopped, text
+from tests.llm_openrouter import OpenRouterServer, Routed
 from tests.llm_script import DONE, D, Drop, F, Raw, Reply, Status, event
 from tests.llm_server import LLMServer
 
@@ -66,27 +68,29 @@ def test_cos_01_cached_tokens_are_a_part_of_the_input(
     assert (run.cost, run.cost_known, run.input_tokens) == (Decimal(expected), True, 20_000)
 
 
-@pytest.mark.parametrize(
-    ("said", "expected"),
-    [
-        pytest.param(Usage(82_060, 500, 80_000, 2_000), "0.03918", id="cos_01_b"),
-        pytest.param(Usage(82_060, 500, 80_000, 2_000, cost=Decimal("0.0271")), "0.0271", id="the_vendors_own_charge"),
-        pytest.param(Usage(cost=Decimal("0.5")), "0.5", id="a_charge_without_counts"),
-    ],
-)
-def test_what_only_some_vendors_say_is_kept_with_call_and_run(
-    goal: Goal, say: Say, llm: LLMServer, monkeypatch: pytest.MonkeyPatch, said: Usage, expected: str
+def test_cos_01_b_what_is_read_from_the_cache_and_written_to_it_is_each_counted_once(
+    goal: Goal, say: Say, llm: LLMServer
 ) -> None:
-    """No dialect of this server writes to a cache or names a charge, so the translation of usage is exchanged."""
-    monkeypatch.setattr("agents.providers.chat_reply._usage", lambda *_: said)
-    priced(goal.user, input=3, output=15, cached="0.30", written="3.75")
-    llm.script([answer(usage(1, 1))])
+    think_with(goal.user, llm.url, "key-of-the-test", "anthropic")
+    set_price(goal.user, "anthropic", "test-model", input=3, output=15, cached="0.30", written="3.75")
+    begun = {"input_tokens": 60, "cache_read_input_tokens": 80_000, "cache_creation_input_tokens": 2_000}
+    llm.script([Raw([started({**begun, "output_tokens": 1}), text(0, "Hello"), stopped("end_turn", 500)])])
     run = say("Hi")
-    call = only_call(run)
-    assert call.cost == run.cost == Decimal(expected)
-    assert call.written_tokens == said.written_tokens
-    assert (run.written_tokens, run.cached_tokens) == (said.written_tokens or 0, said.cached_tokens or 0)
-    assert call.estimated == (said.input_tokens is None)
+    assert only_call(run).cost == run.cost == Decimal("0.03918")
+    assert (run.input_tokens, run.cached_tokens, run.written_tokens) == (82_060, 80_000, 2_000)
+    assert only_call(run).written_tokens == 2_000
+
+
+def test_what_the_vendor_itself_charges_goes_before_prices(goal: Goal, say: Say) -> None:
+    with OpenRouterServer() as router:
+        think_with(goal.user, router.url, "key-of-the-test", "openrouter")
+        set_price(goal.user, "openrouter", "test-model", input=3, output=15)
+        charge = event({"id": "c1", "choices": [], "usage": {"cost": 0.5}})
+        router.script([Routed("Hello", usage=(20_000, 900), cost=0.0271), answer(charge)])
+        counted, uncounted = say("Hi"), say("Hi")
+    assert only_call(counted).cost == counted.cost == Decimal("0.0271")
+    assert only_call(uncounted).cost == uncounted.cost == Decimal("0.5")
+    assert (only_call(counted).estimated, only_call(uncounted).estimated) == (False, True)
 
 
 def test_cos_02_a_running_totals_are_not_summed_up(goal: Goal, say: Say, llm: LLMServer) -> None:
