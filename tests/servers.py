@@ -77,8 +77,13 @@ def _start_valkey(directory: Path) -> None:
     data = data_directory(directory)
     server = Valkey(data, service_account(data))
     process = server.spawn()
-    mine = os.getpid()  # some tests fork
-    atexit.register(lambda: os.getpid() == mine and stopped(process, server))
+    owner = os.getpid()
+
+    @atexit.register
+    def stop() -> None:
+        if os.getpid() == owner:  # some tests fork
+            stopped(process, server)
+
     wait_ready(process, server)
     os.environ["REDIS_URL"] = server.url
 
