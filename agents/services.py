@@ -3,13 +3,14 @@
 import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 import psycopg.errors
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
+from django.db.models import Q
 
 from agents.attaching import Upload, check_quota, prepared
 from agents.engine import bell, journal
@@ -59,6 +60,8 @@ def send_message(
     """
     content = _checked(content, with_files=bool(files))
     try:
+        if files and (before := _sent_before(thread, client_message_id)):
+            return before
         if files:
             sent = _post_with_files(thread, content, client_message_id, prepared(files))
         else:
@@ -112,10 +115,14 @@ def retry(message: ThreadMessage) -> UUID:
 
 
 def is_last_word(message: ThreadMessage) -> bool:
-    """Whether nothing was said since, and its session is still the live one."""
-    newer = ThreadMessage.objects.filter(thread=message.thread_id, position__gt=message.position)
+    """Whether nothing but notices was said since, and its session is still the live one."""
+    newer = ThreadMessage.objects.exclude(NOTICE).filter(thread=message.thread_id, position__gt=message.position)
     gone = AgentHistory.objects.done().filter(thread=message.thread_id, position__gte=message.position)
     return not newer.exists() and not gone.exists()
+
+
+NOTICE: Final = Q(metadata__has_key="budget") & ~Q(metadata__has_key="reason")
+"""Messages that only tell how a budget stands, which is nobody's last word."""
 
 
 def retry_now(run: AgentRun) -> None:
@@ -176,15 +183,20 @@ def _checked(content: str, *, with_files: bool) -> str:
     return content
 
 
+def _sent_before(thread: Thread, client_message_id: UUID | None) -> Accepted | None:
+    if client_message_id is None:
+        return None
+    message = ThreadMessage.objects.filter(thread=thread, client_message_id=client_message_id).first()
+    return Accepted(message, message.run_id, created=False) if message else None
+
+
 def _accepted_before(thread: Thread, client_message_id: UUID | None) -> Accepted:
     """
     Raises:
         Refused: it was not, and cannot be accepted now.
     """
-    if client_message_id is not None:
-        message = ThreadMessage.objects.filter(thread=thread, client_message_id=client_message_id).first()
-        if message is not None:
-            return Accepted(message, message.run_id, created=False)
+    if before := _sent_before(thread, client_message_id):
+        return before
     now = Thread.objects.filter(pk=thread.pk).first()
     if now is None:
         raise Refused("gone", "This conversation does not exist any more.")

@@ -13,6 +13,7 @@ from django.db.models import Sum
 from django.utils.html import strip_tags
 
 from agents.live.markdown import render
+from agents.services import NOTICE
 from goals.context import Place, month_start
 from memory.models import AgentRun, MessageType, Source, ThreadMessage
 from memory.text import clip
@@ -61,7 +62,7 @@ def latest_steps(user: User, places: Mapping[UUID, Place]) -> list[Step]:
 
 def needs(user: User, places: Mapping[UUID, Place]) -> list[Need]:
     """Threads whose last word is an error that may be tried again, and where nothing runs."""
-    last = ThreadMessage.objects.for_user(user).filter(thread__in=places, thread__live_run=None)
+    last = ThreadMessage.objects.for_user(user).exclude(NOTICE).filter(thread__in=places, thread__live_run=None)
     newest = last.order_by("thread", "-position").distinct("thread").select_related("thread")
     return [
         Need(places[message.thread_id], message)

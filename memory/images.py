@@ -84,6 +84,8 @@ def _picture(image: Image.Image, longest: int, most: int) -> Picture:
 
 def _bare(image: Image.Image, longest: int) -> Image.Image:
     """The pixels, not too many, and nothing of what came with them."""
+    if image.mode.startswith("I"):  # greys of 16 bits, of which Pillow would make white
+        image = image.convert("I").point(lambda grey: grey / 256).convert("L")
     pixels = image.convert("RGBA" if image.has_transparency_data else "RGB")
     pixels.thumbnail((longest, longest))
     bare = Image.new(pixels.mode, pixels.size)

@@ -32,6 +32,7 @@ class MessageMetadata(BaseModel):
     reason: why a run was ended, when it did not end by itself.
     budget: what the message says is about this budget, which its user may raise there; with the reason "budget" its run
         waits for that.
+    more: whether one press allows more of that budget.
     attempt, of: an error after which the run waits for the model and goes on by itself: which try it waits for, and
         how many there are. next_at: when it goes on.
     """
@@ -48,6 +49,7 @@ class MessageMetadata(BaseModel):
     retryable: bool | None = None
     reason: Literal["", "stopped", "limit", "error", "budget"] = ""
     budget: UUID | None = None
+    more: bool = False
     attempt: int | None = None
     of: int | None = None
     next_at: datetime | None = None

@@ -68,6 +68,11 @@ class Budget(models.Model):
         """Whether anything is counted beyond a run."""
         return self.window != Window.RUN
 
+    @property
+    def takes_more(self) -> bool:
+        """Whether dollars can be added for the present window: not to each run for ever, and not to tokens."""
+        return self.counts and self.money is not None
+
     def begin(self, begins: datetime | None) -> None:
         """Count anew when a new window has begun."""
         if self.begins != begins:

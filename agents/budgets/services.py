@@ -13,6 +13,7 @@ from agents.budgets.ledger import zone_of
 from agents.budgets.models import Budget, Window
 from agents.budgets.worst import NOTHING, Amount
 from agents.models import AgentTask, ModelCall
+from agents.refusals import Refused
 from agents.services import retry_now
 from memory.models import AgentRun, RunStatus, Thread
 
@@ -56,7 +57,13 @@ def limit_month(user: User, money: Decimal | None) -> None:
 
 
 def allow_more(budget: Budget, dollars: Decimal = MORE) -> None:
-    """Add to a budget for its present window only (mission C5 "+$1")."""
+    """Add to a budget for its present window only (mission C5 "+$1").
+
+    Raises:
+        Refused: it has no window, or no limit in dollars.
+    """
+    if not budget.takes_more:
+        raise Refused("not_possible", "Nothing can be added to this budget. Raise its limit instead.")
     with transaction.atomic():
         Budget.objects.select_for_update().filter(pk=budget.pk).update(extra=F("extra") + dollars, warned_at=None)
     let_wait_end(budget.user)

@@ -66,10 +66,11 @@ class Ending:
         if reply is None:
             return cls(RunStatus.SUCCEEDED, settled)
         text = reply.message.text
+        notice = UNFINISHED.get(reply.finish)
         if not text.strip():
-            return cls.failed("empty", "The model gave an empty answer.", settled)
+            return cls.failed("empty", notice or "The model gave an empty answer.", settled)
         cells = [*thinking_cells(reply, settled.latency_ms), text_cell(Source.AGENT, text)]
-        if notice := UNFINISHED.get(reply.finish):
+        if notice:
             cells.append(text_cell(Source.ERROR, notice, MessageMetadata(reason="limit", retryable=False)))
         return cls(RunStatus.SUCCEEDED, settled, report=text, messages=[reply.message], cells=cells)
 
@@ -120,7 +121,8 @@ class Ending:
         seconds = LOOK_AGAIN if shortage.waits else None
         if shortage.until is not None and not shortage.waits:
             seconds = (shortage.until - shortage.budget.now).total_seconds()
-        metadata = MessageMetadata(reason="budget", budget=shortage.budget.pk, retryable=False)
+        budget = shortage.budget
+        metadata = MessageMetadata(reason="budget", budget=budget.pk, more=budget.takes_more, retryable=False)
         cell = wait_cell(run_id, words.paused(out), metadata)
         return cls(RunStatus.WAITING_BUDGET, settled, "budget", cells=[cell], again_after=seconds)
 

@@ -68,7 +68,9 @@ class Client:
     @functools.cached_property
     def _headers(self) -> httpx2.Headers:
         headers = {**self.sdk.default_headers, **self.sdk.auth_headers, "Accept-Encoding": "identity"}
-        return httpx2.Headers({name: value for name, value in headers.items() if isinstance(value, str)})
+        return httpx2.Headers(
+            {name: value for name, value in headers.items() if isinstance(value, str)}, encoding="utf-8"
+        )
 
     def post(self, body: Sequence[bytes]) -> httpx2.Response:
         """Begin a call of the model. Raises: Refused, httpx2.HTTPError."""

@@ -5,6 +5,7 @@ The standard library reads the answer, and its body is passed on as it arrives.
 
 import contextlib
 import io
+import re
 import socket
 import time
 from collections.abc import Buffer, Callable, Iterator
@@ -18,6 +19,7 @@ READ_BYTES = BLOCK_BYTES = 65_536
 LONGEST_HEAD = 262_144
 LONGEST_ANSWER = 32_000_000
 LONGEST_SECONDS = 3_600.0
+UNSENDABLE = re.compile(rb"[\r\n\0]")
 
 
 @contextlib.contextmanager
@@ -110,6 +112,8 @@ class Exchange(httpx2.SyncByteStream):
 
 def _blocks(request: httpx2.Request) -> Iterator[bytearray]:
     """What is to be sent, little by little: a long conversation is never joined to one more copy of itself."""
+    if any(UNSENDABLE.search(value) for _, value in request.headers.raw):
+        raise httpx2.LocalProtocolError("a header has a character that would end it")
     block = bytearray(b"%b %b HTTP/1.1\r\n" % (request.method.encode(), request.url.raw_path))
     block += b"".join(b"%b: %b\r\n" % header for header in request.headers.raw) + b"\r\n"
     assert isinstance(request.stream, httpx2.SyncByteStream)

@@ -11,6 +11,8 @@ from django.views.decorators.http import require_http_methods, require_POST
 from agents.budgets import ledger, words
 from agents.budgets.models import Budget
 from agents.budgets.services import allow_more, current, remove_budget, set_budget
+from agents.refusals import Refused
+from agents.services import assistant_of
 from agents.signed_in import SignedInRequest, signed_in
 from goals.forms import BudgetForm
 from goals.models import Goal
@@ -33,7 +35,11 @@ def settings_budget(request: SignedInRequest) -> HttpResponse:
 @signed_in
 def budget_more(request: SignedInRequest, budget_id: UUID) -> HttpResponse:
     """One dollar more in this window; what waits for it goes on (mission C5)."""
-    allow_more(_found(request, budget_id))
+    try:
+        allow_more(_found(request, budget_id))
+    except Refused as refused:
+        messages.error(request, refused.message)
+        return redirect("settings_budget")
     return HttpResponse(status=204) if request.headers.get("HX-Request") else redirect("settings_budget")
 
 
@@ -51,6 +57,7 @@ def _found(request: SignedInRequest, budget_id: UUID) -> Budget:
 def _shown(request: SignedInRequest) -> list[dict[str, object]]:
     """Each with whose it is and how much of it is spent; those of each run have nothing to count."""
     titles = dict(Goal.objects.for_user(request.user).values_list("thread", "title"))
+    titles[assistant_of(request.user).thread_id] = _("Assistant")
     budgets = [current(budget) for budget in Budget.objects.for_user(request.user)]
     return [
         {

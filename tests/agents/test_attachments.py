@@ -189,10 +189,11 @@ def test_a_user_cannot_fill_the_disk(api: Client, goal: Goal, settings: Settings
 
 
 def test_the_same_client_id_gives_the_same_message_and_no_second_copy(
-    api: Client, goal: Goal, rung: list[UUID]
+    api: Client, goal: Goal, rung: list[UUID], settings: Settings
 ) -> None:
     sent = str(uuid4())
     first = post(api, goal, upload("shoe.png", picture()), client_message_id=sent)
+    settings.WAYMARK_ATTACHMENT_QUOTA = 1  # what is there already needs no more room
     again = post(api, goal, upload("shoe.png", picture()), client_message_id=sent)
     assert (first.status_code, again.status_code) == (202, 200)
     assert again.json() == first.json()

@@ -45,7 +45,7 @@ def _json(body: object) -> bytes:
 def paused(goal: Goal, budget: Budget) -> AgentRun:
     """A run of the goal that waits for that budget, and says so."""
     run: AgentRun = AgentRunFactory(thread=goal.thread, status=RunStatus.WAITING_BUDGET)
-    said = MessageMetadata(reason="budget", budget=budget.pk, retryable=False).stored()
+    said = MessageMetadata(reason="budget", budget=budget.pk, more=budget.takes_more, retryable=False).stored()
     ThreadMessageFactory(thread=goal.thread, run=run, content="Go on")
     ThreadMessageFactory(thread=goal.thread, run=run, source=Source.ERROR, content="Spent.", metadata=said)
     return run
@@ -92,6 +92,23 @@ def test_the_chat_says_that_a_run_waits_and_offers_a_dollar(goal: Goal, browser:
     page = browser.get(f"/goals/{goal.pk}/").content.decode()
     assert "Allow $1 more" not in page
     assert "Waited for its budget" in page
+
+
+@pytest.mark.parametrize(("window", "money", "tokens"), [("month", None, 500), ("run", Decimal(1), None)])
+def test_nothing_is_added_to_tokens_or_to_every_run(
+    goal: Goal, browser: Client, window: str, money: Decimal | None, tokens: int | None
+) -> None:
+    budget = set_budget(goal.user, window, money, tokens)
+    paused(goal, budget)
+    page = browser.get(f"/goals/{goal.pk}/").content.decode()
+    assert "Raise the limit" in page
+    assert "Allow $1 more" not in page
+    answer = browser.post(f"/settings/budget/{budget.pk}/more/", follow=True)
+    assert "Nothing can be added to this budget" in answer.content.decode()
+    status, refused = call(goal, "POST", f"budgets/{budget.pk}/more", {"money": "0.5"})
+    assert (status, refused["error"]["code"]) == (400, "not_possible")
+    budget.refresh_from_db()
+    assert budget.extra == 0
 
 
 def test_budgets_over_the_api(goal: Goal, rung: list[UUID]) -> None:

@@ -3,9 +3,11 @@
 import contextlib
 import random
 from functools import partial
+from io import BytesIO
 from uuid import UUID
 
 import pytest
+from PIL import Image as Pillow
 
 from memory import images
 from memory.attachments import Kept
@@ -72,6 +74,16 @@ def test_a_photo_that_was_kept_without_losses_becomes_small() -> None:
     found = read(noise(990, 990, mode="RGB"))
     assert found is not None
     assert (found.media_type, found.width) == ("image/jpeg", 990)
+
+
+def test_a_picture_of_sixteen_bit_greys_keeps_its_greys() -> None:
+    made = Pillow.new("I;16", (256, 1))
+    made.putdata([grey * 257 for grey in range(256)])
+    data = BytesIO()
+    made.save(data, "PNG")
+    kept = read(data.getvalue())
+    assert kept
+    assert [pixel[0] for pixel in opened(kept.content).convert("RGB").getdata()] == list(range(256))
 
 
 def test_a_smaller_picture_is_the_same_bytes_each_time() -> None:

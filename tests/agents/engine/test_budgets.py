@@ -21,7 +21,9 @@ from agents.engine.health import monitor
 from agents.models import ModelCall
 from agents.providers.capabilities import Capabilities
 from agents.services import assistant_of
+from goals.context import build
 from goals.models import Goal
+from goals.trail import needs
 from memory.ids import new_id
 from memory.models import AgentHistory, AgentRun, ArchiveReason, RunStatus, ThreadMessage
 from memory.pool import execute
@@ -35,6 +37,7 @@ type Say = Callable[[str], AgentRun]
 
 PRICED = "gpt-5-mini"  # 0.25 and 2 dollars for a million tokens
 DEARER = "gpt-5.1"  # 1.25 and 10
+SEARCH = ("search_notes", {"query": "shoes"})
 
 
 @pytest.fixture(autouse=True)
@@ -148,6 +151,17 @@ def test_at_the_limit_a_run_waits_and_goes_on_with_the_same_step_when_more_is_al
     assert (run.status, run.step) == (RunStatus.SUCCEEDED, 1)
     assert len(llm.requests) == 1
     only(budget)
+
+
+def test_a_notice_that_most_is_spent_takes_no_try_away(goal: Goal, say: Say, llm: LLMServer) -> None:
+    set_budget(goal.user, Window.TOTAL, Decimal("0.08"), None)
+    costly = [Reply(calls=[NOTE], usage=(1_000, 16_000)), Reply(calls=[SEARCH], usage=(1_000, 16_000))]
+    llm.script([*costly, Status(401, body={"error": {"message": "no such key"}})])
+    say("Make a note")
+    failed, notice = ThreadMessage.objects.filter(thread=goal.thread, source="error").order_by("position")
+    assert "spent" in notice.content
+    assert [need.message for need in needs(goal.user, build(goal.user).places())] == [failed]
+    assert services.retry(failed)
 
 
 def test_in_the_middle_of_a_turn_no_finished_step_is_repeated(

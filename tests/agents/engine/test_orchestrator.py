@@ -278,6 +278,15 @@ def test_his_04_an_empty_answer_is_a_notice_and_the_next_turn_works(
     assert_quiet(goal, llm)
 
 
+@pytest.mark.parametrize(
+    ("finish", "words"), [("length", "The answer is cut off"), ("content_filter", "The model declined to answer.")]
+)
+def test_an_answer_without_words_says_why(goal: Goal, say: Say, llm: LLMServer, finish: str, words: str) -> None:
+    llm.script([Raw([D({"content": ""}), F(finish), DONE])])
+    say("Hi")
+    assert words in cells(goal)[-1][2]
+
+
 def test_sto_01_and_sto_02_what_cannot_be_stored_is_shown_replaced(goal: Goal, say: Say, llm: LLMServer) -> None:
     arguments = '{"title":"n\\u0000x","body":"\\udfe1"}'
     answer = rb'{"content":"x\u0000y A\ud83d"}'

@@ -87,6 +87,16 @@ def test_the_routing_of_a_connection_goes_along(server: OpenRouterServer) -> Non
     assert request.headers["http-referer"] == "https://waymark.example"
 
 
+def test_a_name_may_have_any_letters_but_no_line_of_its_own(server: OpenRouterServer) -> None:
+    server.script([Reply("hi")])
+    ask(server, Routing(title="Müller 🏃"))
+    assert server.requests[0].headers["x-title"].encode("latin-1").decode() == "Müller 🏃"
+    with pytest.raises(ProviderError) as caught:
+        ask(server, Routing(title="a\r\nX-Evil: b"))
+    assert not caught.value.retryable
+    assert len(server.requests) == 1
+
+
 def test_no_others_than_none_is_not_asked_for(server: OpenRouterServer) -> None:
     server.script([Reply("hi")])
     ask(server, Routing(only_these=True))
