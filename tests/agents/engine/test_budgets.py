@@ -161,7 +161,8 @@ def test_a_notice_that_most_is_spent_takes_no_try_away(goal: Goal, say: Say, llm
     failed, notice = ThreadMessage.objects.filter(thread=goal.thread, source="error").order_by("position")
     assert "spent" in notice.content
     assert [need.message for need in needs(goal.user, build(goal.user).places())] == [failed]
-    assert services.retry(failed)
+    services.retry(failed)
+    assert AgentRun.objects.filter(trigger="retry").exists()
 
 
 def test_in_the_middle_of_a_turn_no_finished_step_is_repeated(
