@@ -16,6 +16,7 @@ from agents.attaching import Upload, check_quota, prepared
 from agents.engine import bell, journal
 from agents.engine.posting import Posted, post
 from agents.models import UserAgent
+from agents.prices import set_price
 from agents.refusals import Refused, queue_full, too_many_waiting
 from memory.attachments import Prepared, lock_quota, store
 from memory.ids import new_id
@@ -112,6 +113,20 @@ def retry(message: ThreadMessage) -> UUID:
     if not retryable or not is_last_word(message):
         raise Refused("not_retryable", "This cannot be tried again.")
     return wake(message.thread, Trigger.RETRY, message.run.context_type if message.run else "")
+
+
+def retry_free(message: ThreadMessage) -> UUID:
+    """Take the model that has no price for one that costs nothing, and try again.
+
+    Raises:
+        Refused: as `retry`, or the message is about no such model.
+    """
+    unpriced = MessageMetadata.model_validate(message.metadata).unpriced
+    if unpriced is None:
+        raise Refused("not_unpriced", "This is not about a model without a price.")
+    kind, model = unpriced
+    set_price(message.thread.user, kind, model, input=0, output=0)
+    return retry(message)
 
 
 def is_last_word(message: ThreadMessage) -> bool:

@@ -15,6 +15,7 @@ urlpatterns = [
     path("runs/<uuid:run_id>/retry", views.run_retry, name="run_retry"),
     path("runs/<uuid:run_id>/restart", views.run_restart, name="run_restart"),
     path("messages/<uuid:message_id>/retry", views.message_retry, name="message_retry"),
+    path("messages/<uuid:message_id>/free", views.message_free, name="message_free"),
     path("attachments/<uuid:attachment_id>/", attachment_views.attachment, name="attachment"),
     path("attachments/<uuid:attachment_id>/thumbnail", attachment_views.thumbnail, name="attachment_thumbnail"),
     path("actions/<uuid:action_id>/", views.action, name="action"),

@@ -19,7 +19,7 @@ from agents.live.screen import Screen, changed, earlier
 from agents.pages import conversation, uuid_or_none
 from agents.refusals import Refused
 from agents.restart import restart
-from agents.services import assistant_of, retry, retry_now, send_message
+from agents.services import assistant_of, retry, retry_free, retry_now, send_message
 from agents.signed_in import SignedInRequest, signed_in
 from agents.stopping import stop_run
 from memory.models import AgentRun, Thread, ThreadMessage
@@ -100,8 +100,19 @@ def run_restart(request: SignedInRequest, run_id: UUID) -> HttpResponse:
 def message_retry(request: SignedInRequest, message_id: UUID) -> HttpResponse:
     mine = ThreadMessage.objects.for_user(request.user).select_related("thread")
     message = get_object_or_404(mine, pk=message_id)
+    return _retried(request, message, retry)
+
+
+@require_POST
+@signed_in
+def message_free(request: SignedInRequest, message_id: UUID) -> HttpResponse:
+    mine = ThreadMessage.objects.for_user(request.user).select_related("thread__user")
+    return _retried(request, get_object_or_404(mine, pk=message_id), retry_free)
+
+
+def _retried(request: SignedInRequest, message: ThreadMessage, how: Callable[[ThreadMessage], UUID]) -> HttpResponse:
     try:
-        retry(message)
+        how(message)
     except Refused as refused:
         return _refused(request, message.thread, refused)
     return _now(request, message.thread)

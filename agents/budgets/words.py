@@ -34,5 +34,5 @@ def most_is_spent(budget: Budget, share: float) -> str:
 def unpriced(model: str) -> str:
     return (
         f"Nobody has said what a call of {model} costs, so your budget in dollars could not hold. "
-        "Give the model a price, or set the budget in tokens, in the settings."
+        "Say what it costs, or that it costs nothing, as on a server of your own."
     )

@@ -13,7 +13,6 @@ from uuid import UUID
 
 import structlog
 
-from agents.budgets import words
 from agents.budgets.ledger import OutOfBudget
 from agents.budgets.purse import Purse, Unpriced
 from agents.budgets.worst import NOTHING
@@ -39,7 +38,7 @@ from memory import quarantine, transcript
 from memory.attachments import loader
 from memory.degrade import Remedy
 from memory.messages import Message, ToolUse
-from memory.models import RunStatus
+from memory.models import WAITS, RunStatus
 from memory.pictures import Pictures
 from memory.pool import DATABASE_AWAY
 from memory.transcript import Transcript
@@ -168,7 +167,10 @@ class Orchestrator:
                 provider = leased.enter_context(provider_pool.lease(endpoint))
                 stand_in = StandIn(self.summons, self.held.lease.run_id, leased)
                 steps = Steps(self.summons, self.held, self._thinker(provider, history, stand_in))
-                return self._run(steps, history)
+                ending = self._run(steps, history)
+                # A run that is to stop does not wait first: it would be taken up again at once, to wait again.
+                waits = ending.status in WAITS and self.held.cancel.is_set()
+                return Ending.stopped(steps.finished, steps.thinker.settled) if waits else ending
         except (HandedOver, Parked, journal.LeaseLost, *DATABASE_AWAY):
             raise
         except Exception:
@@ -189,8 +191,8 @@ class Orchestrator:
             return Ending.limited(limit, thinker.settled)
         except OutOfBudget as out:
             return Ending.out_of_budget(self.held.lease.run_id, out, thinker.settled)
-        except Unpriced as unpriced:
-            return Ending.failed("unpriced", words.unpriced(str(unpriced)), thinker.settled)
+        except Unpriced:
+            return Ending.unpriced(thinker.choice, thinker.settled)
         except CallFailed as failed:
             reschedules = self.summons.agentable.reschedules
             return Ending.failed_call(self.held.lease.run_id, failed, thinker.settled, reschedules=reschedules)

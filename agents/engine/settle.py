@@ -12,6 +12,7 @@ from agents.agentable import Agentable, agentable_of
 from agents.budgets import words
 from agents.budgets.ledger import OutOfBudget
 from agents.budgets.worst import NOTHING, Amount
+from agents.connections import Choice
 from agents.engine import bell, journal
 from agents.engine.cells import text_cell, thinking_cells, wait_cell
 from agents.engine.deeds import account
@@ -125,6 +126,13 @@ class Ending:
         metadata = MessageMetadata(reason="budget", budget=budget.pk, more=budget.takes_more, retryable=False)
         cell = wait_cell(run_id, words.paused(out), metadata)
         return cls(RunStatus.WAITING_BUDGET, settled, "budget", cells=[cell], again_after=seconds)
+
+    @classmethod
+    def unpriced(cls, choice: Choice, settled: Settled) -> Self:
+        """Its user has a budget in dollars and can say what the model costs (case COS-03 a)."""
+        text = words.unpriced(choice.model)
+        metadata = MessageMetadata(reason="error", retryable=True, unpriced=(choice.endpoint.kind, choice.model))
+        return cls(RunStatus.FAILED, settled, "unpriced", text, text, cells=[text_cell(Source.ERROR, text, metadata)])
 
     @classmethod
     def without_tools(cls, model: str) -> Self:

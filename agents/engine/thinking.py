@@ -158,6 +158,7 @@ class Thinker:
             self.on_remedy(remedy)
 
     def _once(self, messages: Sequence[Message], started: float) -> Generator[TextDelta | ThinkingDelta, None, Reply]:
+        self.cancel.check()
         sent = self.pictures.of(self.view.of(messages))
         self.grammar.check(sent)
         request = ModelRequest(self.choice.model, self.system, sent, self.tools, memo=self.memo, load=self.load)

@@ -19,7 +19,7 @@ class Kind:
     is_free: a call costs nothing. is_scripted: no model behind it, so there is nothing to test.
     is_slow: it is silent while it loads a model and reads a long prompt.
     is_found: it may be found by itself on this machine. has_window: who asks says how long its context is to be.
-    routes: it chooses among vendors (see `base.Routing`).
+    routes: it chooses among vendors (see `base.Routing`). free_mark: how names of models that cost nothing end.
     nobody: what is missing when nobody listens at the address.
     models: names to offer before the server was asked.
     """
@@ -37,6 +37,7 @@ class Kind:
     is_found: bool = False
     has_window: bool = False
     routes: bool = False
+    free_mark: str = ""
     nobody: str = "Nothing"
     models: tuple[str, ...] = ()
 
@@ -90,6 +91,7 @@ _KINDS = (
         default_base_url="https://openrouter.ai/api/v1",
         needs_key=True,
         routes=True,
+        free_mark=":free",
     ),
     Kind(
         "compatible",

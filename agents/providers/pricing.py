@@ -10,6 +10,7 @@ from agents.providers.price_list import list_price
 
 _MILLION = Decimal(1_000_000)
 _FREE = Price(Decimal(0), Decimal(0), Decimal(0), "Runs on your own machine.", "")
+_NOTHING = Price(Decimal(0), Decimal(0), Decimal(0), "Its name says that it is free.", "")
 # More than any call uses or costs. Servers say such figures too, and they would not fit into a row.
 MOST_TOKENS = 10**9
 MOST_DOLLARS = Decimal(1_000_000)
@@ -65,6 +66,8 @@ def price_of(model: str, kind: str, base_url: str = "") -> Price | None:
     provider = kind_of(kind)
     if provider.is_free:
         return _FREE
+    if provider.free_mark and model.endswith(provider.free_mark):
+        return _NOTHING
     address = provider.default_base_url or base_url
     return list_price(model, address) if address else None
 

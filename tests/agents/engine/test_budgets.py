@@ -6,6 +6,8 @@ from decimal import Decimal
 from uuid import UUID
 
 import pytest
+from django.test import Client
+from django.urls import reverse
 from django.utils import timezone
 from pytest_django import Settings
 
@@ -18,9 +20,10 @@ from agents.connecting import Given, choose_for_uses, connect_model
 from agents.connections import choice_for
 from agents.engine import archiving, jobs, payment, sweeper
 from agents.engine.health import monitor
-from agents.models import ModelCall
+from agents.models import ModelCall, ModelPrice
 from agents.providers.capabilities import Capabilities
 from agents.services import assistant_of
+from agents.stopping import stop_run
 from goals.context import build
 from goals.models import Goal
 from goals.trail import needs
@@ -30,6 +33,7 @@ from memory.pool import execute
 from tests.agents.engine.test_archiving import SUMMARY, summaries, summary_requests, talk
 from tests.agents.engine.test_orchestrator import NOTE
 from tests.agents.engine.test_recovery import Killed
+from tests.factories import UserFactory
 from tests.llm_script import Reply, Status
 from tests.llm_server import LLMServer
 
@@ -165,6 +169,20 @@ def test_a_notice_that_most_is_spent_takes_no_try_away(goal: Goal, say: Say, llm
     assert AgentRun.objects.filter(trigger="retry").exists()
 
 
+def test_who_stops_a_run_that_waits_for_its_budget_stops_it(
+    goal: Goal, say: Say, llm: LLMServer, rung: list[UUID]
+) -> None:
+    set_budget(goal.user, Window.MONTH, Decimal("0.0001"), None)
+    run = say("Hi")
+    stop_run(run)
+    rung.clear()
+    jobs.run(str(run.pk))
+    run.refresh_from_db()
+    assert run.status == RunStatus.CANCELLED
+    assert not rung
+    assert not llm.requests
+
+
 def test_in_the_middle_of_a_turn_no_finished_step_is_repeated(
     goal: Goal, say: Say, llm: LLMServer, rung: list[UUID]
 ) -> None:
@@ -271,6 +289,28 @@ def test_a_budget_in_dollars_cannot_hold_for_a_model_without_a_price(
     assert "what a call of nobody-knows costs" in run.error
     settings.WAYMARK_BUDGET_UNPRICED = "allow"
     assert say("Hi").status == RunStatus.SUCCEEDED
+
+
+def test_the_chat_offers_to_say_what_a_model_costs(goal: Goal, say: Say, llm: LLMServer, rung: list[UUID]) -> None:
+    connect_model(goal.user, "compatible", Given("mine/own model", llm.url, "key-of-the-test"))
+    set_budget(goal.user, Window.MONTH, Decimal(1), None)
+    llm.script([Reply("Hi.")])
+    say("Hi")
+    browser = Client()
+    browser.force_login(goal.user)
+    page = browser.get(reverse("goal", args=[goal.pk])).content.decode()
+    assert "?kind=compatible&amp;model=mine%2Fown%20model#s-set" in page.replace("mine/own", "mine%2Fown")
+    error = ThreadMessage.objects.get(thread=goal.thread, source="error")
+    assert reverse("message_free", args=[error.pk]) in page
+    stranger = Client()
+    stranger.force_login(UserFactory.create())
+    assert stranger.post(reverse("message_free", args=[error.pk])).status_code == 404
+    assert not ModelPrice.objects.exists()
+    browser.post(reverse("message_free", args=[error.pk]))
+    go_on(rung)
+    run = AgentRun.objects.filter(thread=goal.thread).latest("created_at")
+    assert (run.status, run.cost, run.cost_known) == (RunStatus.SUCCEEDED, 0, True)
+    assert browser.post(reverse("message_free", args=[error.pk])).status_code != 500
 
 
 def test_what_was_spent_before_there_was_a_budget_counts(goal: Goal, say: Say, llm: LLMServer) -> None:

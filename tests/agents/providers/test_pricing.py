@@ -8,7 +8,7 @@ import pytest
 
 from agents.providers import price_list
 from agents.providers.base import Endpoint, Price, Usage
-from agents.providers.pricing import MOST_TOKENS, Prices, charge, plausible, price_of
+from agents.providers.pricing import MOST_TOKENS, Prices, charge, is_free, plausible, price_of
 
 PRICE = Price(Decimal("2.50"), Decimal("10"), Decimal("0.25"), "a test", "2026-11-27")
 CLAUDE = Price(Decimal(3), Decimal(15), Decimal("0.30"), "a test", "2026-11-27", written=Decimal("3.75"))
@@ -131,6 +131,13 @@ def test_what_the_vendor_says_it_charged_goes_before_every_price() -> None:
     usage = Usage(1000, 1000, cost=Decimal("0.0123"))
     assert own.cost(Endpoint("openai"), "gpt-5", usage) == Decimal("0.0123")
     assert cost("new-model-x", "openrouter", usage) == Decimal("0.0123")
+
+
+def test_a_model_that_is_free_by_its_name_costs_nothing() -> None:
+    free = price_of("qwen/qwen3-coder:free", "openrouter")
+    assert free
+    assert is_free(free)
+    assert price_of("qwen3-coder:free", "compatible", "http://127.0.0.1:1234/v1") is None
 
 
 def test_cos_03_b_a_price_of_zero_is_zero_also_without_counts() -> None:
