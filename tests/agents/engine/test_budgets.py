@@ -309,7 +309,7 @@ def test_the_chat_offers_to_say_what_a_model_costs(goal: Goal, say: Say, llm: LL
     browser.post(reverse("message_free", args=[error.pk]))
     go_on(rung)
     run = AgentRun.objects.filter(thread=goal.thread).latest("created_at")
-    assert (run.status, run.cost, run.cost_known) == (RunStatus.SUCCEEDED, 0, True)
+    assert (run.status, run.cost, run.cost_known) == (RunStatus.SUCCEEDED, Decimal(0), True)
     assert browser.post(reverse("message_free", args=[error.pk])).status_code != 500
 
 
