@@ -28,13 +28,15 @@ from memory.pool import execute
 from tests.agents.engine.test_archiving import SUMMARY, summaries, summary_requests, talk
 from tests.agents.engine.test_orchestrator import NOTE
 from tests.agents.engine.test_recovery import Killed
-from tests.llm_script import Reply, Status
+from tests.llm_anthropic import started, text
+from tests.llm_script import A, Drop, Raw, Reply, Status, Step
 from tests.llm_server import LLMServer
 
 type Say = Callable[[str], AgentRun]
 
 PRICED = "gpt-5-mini"  # 0.25 and 2 dollars for a million tokens
 DEARER = "gpt-5.1"  # 1.25 and 10
+CLAUDE = "claude-opus-5-5"  # 4 and 20
 
 
 @pytest.fixture(autouse=True)
@@ -234,6 +236,41 @@ def test_a_call_that_was_refused_at_once_counts_nothing(
     run = say("Hi")
     assert run.status == RunStatus.FAILED
     assert only(budget).spent == 0
+
+
+BEGUN = started({"input_tokens": 1_000, "output_tokens": 1})
+SAID = text(0, *["word " * 100] * 20)
+OVERLOADED = A("error", {"error": {"type": "overloaded_error", "message": "Overloaded"}})
+
+
+@pytest.mark.parametrize("broken", [Drop([BEGUN, SAID]), Raw([BEGUN, SAID, OVERLOADED])], ids=["cut", "error"])
+def test_an_answer_that_broke_off_uncounted_counts_at_its_worst(
+    goal: Goal, say: Say, llm: LLMServer, settings: Settings, broken: Step
+) -> None:
+    settings.WAYMARK_RETRY_HELD_SECONDS = 0.01
+    connect_model(goal.user, "anthropic", Given(CLAUDE, llm.url, "key-of-the-test"))
+    budget = set_budget(goal.user, Window.MONTH, Decimal(5), None)
+    llm.script([broken, Reply("Here I am.", usage=(1_000, 10))])
+    run = say("Hi")
+    assert run.status == RunStatus.SUCCEEDED
+    first, second = ModelCall.objects.filter(run=run).order_by("created_at")
+    assert (first.input_tokens, first.output_tokens, first.cost) == (1_000, None, None)
+    most = llm.requests[0].body["max_tokens"] * Decimal("0.00002")
+    assert only(budget).spent > most + second.cost
+
+
+def test_an_answer_that_was_ended_for_its_length_is_estimated(
+    goal: Goal, say: Say, llm: LLMServer, settings: Settings
+) -> None:
+    settings.WAYMARK_ANSWER_LENGTH = 3_200
+    connect_model(goal.user, "anthropic", Given(CLAUDE, llm.url, "key-of-the-test"))
+    budget = set_budget(goal.user, Window.MONTH, Decimal(5), None)
+    llm.script([Raw([BEGUN, SAID])])
+    run = say("Hi")
+    (call,) = ModelCall.objects.filter(run=run)
+    assert (call.input_tokens, call.estimated) == (1_000, True)
+    assert 800 <= call.output_tokens <= 1_200
+    assert only(budget).spent == call.cost
 
 
 def test_reservations_of_runs_that_nobody_has_are_swept_away(goal: Goal, say: Say, llm: LLMServer) -> None:

@@ -21,6 +21,7 @@ from tests.llm_server import LLMServer
 type Say = Callable[[str], AgentRun]
 
 HELLO = D({"role": "assistant", "content": "Hello"})
+NOTHING = {"name": "create_note", "arguments": '{"title":'}
 LONG = "Half a thousand characters of an answer. " * 12 + "The end."
 
 
@@ -121,6 +122,16 @@ def test_cos_02_e_prices_of_any_spelling_are_the_same_decimals(goal: Goal, say: 
         assert (price.input, price.output, price.cached) == (Decimal("0.1"), Decimal("0.000001"), None)
     llm.script([answer(usage(1_000_000, 1_000_000))])
     assert say("Hi").cost == Decimal("0.100001")
+
+
+@pytest.mark.parametrize("more", [D({"content": " there"}), D({"tool_calls": [{"index": 0, "function": NOTHING}]})])
+def test_cos_02_c_what_was_counted_before_the_rest_came_is_no_count_of_it(
+    goal: Goal, say: Say, llm: LLMServer, more: bytes
+) -> None:
+    llm.script([Drop([HELLO, usage(7, 1), more]), answer(usage(7, 2))])
+    broken, whole = ModelCall.objects.filter(run=say("Hi")).order_by("created_at")
+    assert (broken.input_tokens, broken.output_tokens, broken.cost) == (7, None, None)
+    assert (whole.output_tokens, whole.estimated) == (2, False)
 
 
 def test_cos_03_a_a_model_without_a_price_answers_and_its_cost_is_unknown(goal: Goal, say: Say, llm: LLMServer) -> None:
