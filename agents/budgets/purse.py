@@ -16,7 +16,7 @@ from agents.budgets.models import Budget
 from agents.budgets.worst import NOTHING, Amount, Counted, cost_at_most, output_within
 from agents.engine.journal.rows import Lease, LeaseLost
 from agents.engine.journal.surely import surely
-from agents.providers.base import ModelRequest, Price, ProviderError, Reply, Trouble, Usage
+from agents.providers.base import ModelRequest, Price, ProviderError, Reply, Usage
 from memory.pool import orm
 from tools.cancel import CancelToken
 
@@ -74,15 +74,10 @@ class Purse:
         self.open = NOTHING
         self.counted.replied(request, reply)
 
-    def charge(self, usage: Usage, cost: Decimal | None, error: ProviderError | None, *, heard: bool) -> Amount:
+    def charge(self, usage: Usage, cost: Decimal | None, error: ProviderError | None) -> Amount:
         """Return what the budgets count for a call, and keep what it leaves. Of one whose cost nobody knows that is its
-        worst, unless the server refused it before it said a word.
-
-        Args:
-            heard: whether anything came of the answer.
-        """
-        refused = error is not None and not heard and (error.status or error.trouble is Trouble.UNREACHABLE)
-        unknown = NOTHING if refused else self.open
+        worst, unless the server has said no to it."""
+        unknown = NOTHING if error and error.is_denial else self.open
         known = usage.input_tokens is not None and usage.output_tokens is not None
         tokens = (usage.input_tokens or 0) + (usage.output_tokens or 0) if known else unknown.tokens
         charged = Amount(unknown.money if cost is None else cost, tokens)

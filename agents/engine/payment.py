@@ -69,12 +69,13 @@ def reserve_beside(call: ModelCall, choice: Choice, words_given: str) -> int | N
         return most if ledger.reserve_beside(call, thread, cost_at_most(price, given, most)) else None
 
 
-def book_beside(call: ModelCall) -> None:
-    """Book a call beside the runs that has ended; one of unknown cost at its worst."""
+def book_beside(call: ModelCall, *, is_denial: bool = False) -> None:
+    """Book a call beside the runs that has ended; one of unknown cost at its worst, unless the server has said no."""
     with orm():
         thread = _thread(call)
         used = Usage(call.input_tokens, call.output_tokens)
-        ledger.book_beside(call, thread, None if call.cost is None else charged(used, call.cost))
+        is_unknown = call.cost is None and not is_denial
+        ledger.book_beside(call, thread, None if is_unknown else charged(used, call.cost))
 
 
 def _thread(call: ModelCall) -> Thread:

@@ -66,7 +66,6 @@ class Thinker:
     waited: how often the run has let go of its lease to wait before this call (tier 2 of the retries).
     purse: pays for the calls, where the user has budgets.
     memo: what adapters have made of the history in earlier runs.
-    heard: whether anything came of the answer that is open.
     prices: what the agent's user pays. A call is charged when it settles, and keeps that cost (case COS-03 f).
     load: gives the bytes of the user's pictures.
     settled: what the call that is open came to; `NOTHING_CALLED` when its row is started but nothing was sent yet.
@@ -86,7 +85,6 @@ class Thinker:
     memo: dict[str, object] = field(default_factory=dict)
     prices: Prices = field(default_factory=Prices)
     settled: Settled = NOTHING_CALLED
-    heard: bool = False
     view: View = field(default_factory=View)
     grammar: Grammar = field(default_factory=Grammar)
     pictures: Pictures = field(default_factory=Pictures)
@@ -102,7 +100,7 @@ class Thinker:
         """
         held = 0
         while True:
-            started, self.heard = time.monotonic(), False
+            started = time.monotonic()
             try:
                 reply = yield from self._once(messages, started)
             except ProviderError as error:
@@ -165,7 +163,6 @@ class Thinker:
             request = self.purse.admit(request)
         self.settled = self._settle(CallStatus.CANCELLED, Usage(), started)
         for chunk in self.provider.stream(request, self.cancel):
-            self.heard = True
             if isinstance(chunk, Reply):
                 self.settled = self._settle(CallStatus.DONE, counted(chunk, request), started)
                 if self.purse:
@@ -177,7 +174,7 @@ class Thinker:
     def _settle(self, status: CallStatus, usage: Usage, started: float, error: ProviderError | None = None) -> Settled:
         usage = plausible(usage)
         spent = self.prices.cost(self.choice.endpoint, self.choice.model, usage)
-        charge = self.purse.charge(usage, spent, error, heard=self.heard) if self.purse else charged(usage, spent)
+        charge = self.purse.charge(usage, spent, error) if self.purse else charged(usage, spent)
         latency = round((time.monotonic() - started) * 1000)
         return Settled(status, usage, spent, latency, error.message if error else "", *charge)
 

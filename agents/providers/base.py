@@ -68,6 +68,10 @@ class Usage:
     estimated: bool = False
 
 
+NOTHING_USED: Final = Usage(0, 0)
+"""Of a call that no server has worked on."""
+
+
 class Finish(StrEnum):
     STOP = "stop"
     TOOL_CALLS = "tool_calls"
@@ -113,6 +117,8 @@ class ProviderError(Exception):
         retry_after: seconds the vendor asked to wait, None when it did not.
         usage: what the failed attempt is known to have used.
         status: the HTTP status it came with, 0 when it came without one.
+        is_denial: whether the server has said no in the place of an answer, and so will hardly charge for one. One that
+            took too long, lost the line or gave up in the middle may have worked.
     """
 
     def __init__(
@@ -124,6 +130,7 @@ class ProviderError(Exception):
         retry_after: float | None = None,
         usage: Usage | None = None,
         status: int = 0,
+        is_denial: bool = False,
     ) -> None:
         super().__init__(message)
         self.trouble = trouble
@@ -132,6 +139,7 @@ class ProviderError(Exception):
         self.retry_after = retry_after
         self.usage = usage or Usage()
         self.status = status
+        self.is_denial = is_denial
 
     @property
     def refuses_content(self) -> bool:

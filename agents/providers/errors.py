@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 
-from agents.providers.base import ProviderError, Trouble, Usage
+from agents.providers.base import NOTHING_USED, ProviderError, Trouble, Usage
 from memory.text import clip
 
 _RETRYABLE = {
@@ -97,6 +97,7 @@ def failure(
     retry_after: float | None = None,
     usage: Usage | None = None,
     status: int = 0,
+    is_denial: bool = False,
 ) -> ProviderError:
     """Build the error: our headline, then the vendor's own words on one line. `retryable` is the rule of `trouble`
     unless given; the rest is as in ProviderError."""
@@ -104,19 +105,34 @@ def failure(
     end = "" if spoken.endswith((".", "!", "?", "…")) else "."
     message = f"{_HEADLINES[trouble]}: {spoken}{end}" if spoken else f"{_HEADLINES[trouble]}."
     retryable = trouble in _RETRYABLE if retryable is None else retryable
-    return ProviderError(trouble, message, retryable=retryable, retry_after=retry_after, usage=usage, status=status)
+    return ProviderError(
+        trouble,
+        message,
+        retryable=retryable,
+        retry_after=retry_after,
+        usage=usage,
+        status=status,
+        is_denial=is_denial,
+    )
 
 
 def from_status(status: int, body: object, headers: Mapping[str, str], key: str) -> ProviderError:
     """Translate an HTTP answer of 400 or more. `body` is parsed JSON, or text when it was not JSON.
 
-    What was refused for its own sake (below 500) was never worked on and has used nothing.
+    What was refused for its own sake (below 500) was never worked on and has used nothing, unless it took too long.
     """
     words, hints = _short(_read_error(body))
     trouble = _trouble_of(status, hints)
-    usage = Usage(0, 0) if status < 500 else None
-    wait = retry_after(headers)
-    return failure(trouble, words or f"HTTP {status}", key=key, retry_after=wait, usage=usage, status=status)
+    is_denial = trouble is not Trouble.TIMEOUT
+    return failure(
+        trouble,
+        words or f"HTTP {status}",
+        key=key,
+        retry_after=retry_after(headers),
+        usage=NOTHING_USED if is_denial and status < 500 else None,
+        status=status,
+        is_denial=is_denial,
+    )
 
 
 def from_frame(error: object, key: str, usage: Usage) -> ProviderError:

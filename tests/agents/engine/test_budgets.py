@@ -29,7 +29,7 @@ from tests.agents.engine.test_archiving import SUMMARY, summaries, summary_reque
 from tests.agents.engine.test_orchestrator import NOTE
 from tests.agents.engine.test_recovery import Killed
 from tests.llm_anthropic import started, text
-from tests.llm_script import A, Drop, Raw, Reply, Status, Step
+from tests.llm_script import A, D, Drop, Raw, Reply, Status, Step, event
 from tests.llm_server import LLMServer
 
 type Say = Callable[[str], AgentRun]
@@ -271,6 +271,59 @@ def test_an_answer_that_was_ended_for_its_length_is_estimated(
     assert (call.input_tokens, call.estimated) == (1_000, True)
     assert 800 <= call.output_tokens <= 1_200
     assert only(budget).spent == call.cost
+
+
+HALF_A_CALL = D(
+    {"tool_calls": [{"index": 0, "id": "c", "function": {"name": "f", "arguments": '{"x": "' + "y" * 9_000}}]}
+)
+
+
+@pytest.mark.parametrize(
+    ("failed", "counts"),
+    [
+        pytest.param(Drop(), True, id="hangs up when it has read everything"),
+        pytest.param(Status(408), True, id="408"),
+        pytest.param(Status(504), True, id="504"),
+        pytest.param(Status(524), True, id="524"),
+        pytest.param(Raw([HALF_A_CALL, event({"error": {"code": 502, "message": "x"}})]), True, id="502 in a stream"),
+        pytest.param(Raw([event({"error": {"code": 504, "message": "x"}})]), True, id="504 in a stream"),
+        pytest.param(Drop([HALF_A_CALL]), True, id="half a call"),
+        pytest.param(Status(429), False, id="429"),
+        pytest.param(Status(500), False, id="500"),
+        pytest.param(Status(529), False, id="529"),
+    ],
+)
+def test_a_failed_call_counts_unless_the_server_has_said_no_to_it(
+    goal: Goal, say: Say, llm: LLMServer, settings: Settings, failed: Step, counts: bool
+) -> None:
+    settings.WAYMARK_RETRY_HELD_SECONDS = 0.01
+    budget = set_budget(goal.user, Window.MONTH, Decimal(1), None)
+    llm.script([failed, Reply("Here I am.", usage=(1_000, 10))])
+    assert say("Hi").status == RunStatus.SUCCEEDED
+    most = llm.requests[0].body["max_completion_tokens"] * Decimal("0.000002")
+    assert (only(budget).spent > most) is counts
+    assert (only(budget).spent == Decimal("0.00027")) is not counts
+
+
+def test_a_server_that_is_not_there_has_used_nothing(goal: Goal, say: Say, settings: Settings) -> None:
+    settings.WAYMARK_RETRY_HELD_SECONDS = 0.01
+    connect_model(goal.user, "openai", Given(PRICED, "http://127.0.0.1:1/v1", "key-of-the-test"))
+    budget = set_budget(goal.user, Window.MONTH, Decimal(1), None)
+    run = say("Hi")
+    assert run.status == RunStatus.RETRY_WAIT
+    assert {call.cost for call in ModelCall.objects.filter(run=run)} == {Decimal(0)}
+    assert only(budget).spent == 0
+
+
+@pytest.mark.parametrize("address", ["", "http://127.0.0.1:1/v1"], ids=["500", "not there"])
+def test_a_summary_that_nobody_has_begun_to_write_counts_nothing(goal: Goal, llm: LLMServer, address: str) -> None:
+    connect_model(goal.user, "openai", Given(PRICED, address or llm.url, "key-of-the-test"))
+    budget = set_budget(goal.user, Window.MONTH, Decimal(1), None)
+    talk(goal, 3)
+    summaries(llm, Status(500))
+    archiving.archive_session(goal.thread_id, ArchiveReason.BY_HAND, at_once=True)
+    assert ModelCall.objects.get(thread=goal.thread).status == "failed"
+    assert only(budget).spent == 0
 
 
 def test_reservations_of_runs_that_nobody_has_are_swept_away(goal: Goal, say: Say, llm: LLMServer) -> None:
