@@ -134,8 +134,11 @@ def _usage(usage: Payload, model: str) -> Usage:
     """Servers that count along repeat a running total, so the last one holds (case COS-02)."""
     details = usage.get("prompt_tokens_details")
     cached = details.get("cached_tokens") if isinstance(details, dict) else usage.get("prompt_cache_hit_tokens")
-    tokens = count(usage.get("prompt_tokens")), count(usage.get("completion_tokens")), count(cached)
-    return Usage(*tokens, model=model)
+    prompt, output, total = (count(usage.get(f"{name}_tokens")) for name in ("prompt", "completion", "total"))
+    if prompt is not None and output is not None and total is not None:
+        # Some count the reasoning beside the completion, but all count it in the total.
+        output = max(output, total - prompt)
+    return Usage(prompt, output, count(cached), model=model)
 
 
 def count(value: JsonValue) -> int | None:

@@ -269,6 +269,7 @@ def test_an_answer_that_was_ended_for_its_length_is_estimated(
     run = say("Hi")
     (call,) = ModelCall.objects.filter(run=run)
     assert (call.input_tokens, call.estimated) == (1_000, True)
+    assert call.output_tokens
     assert 800 <= call.output_tokens <= 1_200
     assert only(budget).spent == call.cost
 

@@ -134,6 +134,26 @@ def test_cos_02_c_what_was_counted_before_the_rest_came_is_no_count_of_it(
     assert (whole.output_tokens, whole.estimated) == (2, False)
 
 
+@pytest.mark.parametrize(
+    ("total", "output"),
+    [
+        pytest.param(14_428, 4_308, id="reasoning beside the completion"),
+        pytest.param(11_619, 1_499, id="reasoning in the completion"),
+        pytest.param(1_499, 1_499, id="a total that is none"),
+        pytest.param(None, 1_499, id="no total"),
+    ],
+)
+def test_reasoning_is_output_wherever_it_is_counted(
+    goal: Goal, say: Say, llm: LLMServer, total: int | None, output: int
+) -> None:
+    priced(goal.user)
+    details = {"reasoning_tokens": 2_809}
+    llm.script([answer(usage(10_120, 1_499, total_tokens=total, completion_tokens_details=details))])
+    run = say("Hi")
+    assert (run.input_tokens, run.output_tokens) == (10_120, output)
+    assert run.cost == (10_120 * Decimal("2.50") + output * 10) / 1_000_000
+
+
 def test_cos_03_a_a_model_without_a_price_answers_and_its_cost_is_unknown(goal: Goal, say: Say, llm: LLMServer) -> None:
     goal.user.model_connections.update(model="new-model-x")
     llm.script([answer(usage(100, 10))])
