@@ -43,7 +43,12 @@ NOTHING_CALLED = Settled(CallStatus.CANCELLED, Usage(), Decimal(0), 0)
 
 
 # What another model may help with: this one is away or nobody pays for it. What it has refused goes to nobody else.
-OUT_OF_REACH = frozenset(Trouble) - {Trouble.TOO_LONG, Trouble.NO_TOOLS, Trouble.REFUSED_REQUEST}
+OUT_OF_REACH = frozenset(Trouble) - {
+    Trouble.TOO_LONG,
+    Trouble.ANSWER_LIMIT,
+    Trouble.NO_TOOLS,
+    Trouble.REFUSED_REQUEST,
+}
 
 
 class CallFailed(Exception):
@@ -127,6 +132,8 @@ class Thinker:
         Raises:
             CallFailed: it may not.
         """
+        if self.purse and self.purse.ask_less(error):
+            return 0.0, held
         if error.refuses_content and self.view.degrade(messages):
             self._unseen()
             return 0.0, held
@@ -144,7 +151,7 @@ class Thinker:
         self._unseen()
         if self.purse:
             price = self.prices.of(choice.endpoint, choice.model)
-            self.purse.change(choice.model, price, choice.capabilities.output_limit)
+            self.purse.change(choice.model, price, choice.capabilities)
 
     def _unseen(self) -> None:
         """What is sent next begins otherwise than what was sent before."""

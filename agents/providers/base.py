@@ -102,6 +102,7 @@ class Trouble(StrEnum):
     BAD_KEY = "bad_key"
     MODEL_UNKNOWN = "model_unknown"
     TOO_LONG = "too_long"
+    ANSWER_LIMIT = "answer_limit"
     NO_TOOLS = "no_tools"
     REFUSED_REQUEST = "refused_request"
     BROKEN_STREAM = "broken_stream"
@@ -119,6 +120,7 @@ class ProviderError(Exception):
         status: the HTTP status it came with, 0 when it came without one.
         is_denial: whether the server has said no in the place of an answer, and so will hardly charge for one. One that
             took too long, lost the line or gave up in the middle may have worked.
+        longest: tokens that an answer may be limited to at most, where that limit was refused and the server says it.
     """
 
     def __init__(
@@ -131,6 +133,7 @@ class ProviderError(Exception):
         usage: Usage | None = None,
         status: int = 0,
         is_denial: bool = False,
+        longest: int | None = None,
     ) -> None:
         super().__init__(message)
         self.trouble = trouble
@@ -140,6 +143,7 @@ class ProviderError(Exception):
         self.usage = usage or Usage()
         self.status = status
         self.is_denial = is_denial
+        self.longest = longest
 
     @property
     def refuses_content(self) -> bool:

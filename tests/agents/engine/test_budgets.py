@@ -23,13 +23,13 @@ from agents.providers.capabilities import Capabilities
 from agents.services import assistant_of
 from goals.models import Goal
 from memory.ids import new_id
-from memory.models import AgentHistory, AgentRun, ArchiveReason, RunStatus, ThreadMessage
+from memory.models import AgentHistory, AgentRun, ArchiveReason, HistoryEntry, RunStatus, ThreadMessage
 from memory.pool import execute
 from tests.agents.engine.test_archiving import SUMMARY, summaries, summary_requests, talk
 from tests.agents.engine.test_orchestrator import NOTE
 from tests.agents.engine.test_recovery import Killed
 from tests.llm_anthropic import started, text
-from tests.llm_script import A, D, Drop, Raw, Reply, Status, Step, event
+from tests.llm_script import A, D, Drop, Raw, Reply, Request, Status, Step, event
 from tests.llm_server import LLMServer
 
 type Say = Callable[[str], AgentRun]
@@ -99,6 +99,104 @@ def test_a_reply_is_limited_to_what_the_model_can_say(goal: Goal, say: Say, llm:
     llm.script([Reply("Hi.")])
     say("Hi")
     assert llm.requests[0].body["max_completion_tokens"] == 2_000
+
+
+def spoken(words: str) -> Status:
+    return Status(400, body={"error": {"message": words, "type": "invalid_request_error"}})
+
+
+def small_window(window: int, seen: list[int]) -> Callable[[Request], Step]:
+    """Refuses what leaves less than is asked for, as vLLM does; a token has four bytes."""
+
+    def answer(request: Request) -> Step:
+        given, asked = len(request.raw) // 4, request.body["max_tokens"]
+        seen.append(asked)
+        if given + asked > window:
+            words = (
+                f"This model's maximum context length is {window} tokens. However, you requested {asked} output tokens"
+            )
+            return spoken(f"{words} and your prompt contains at least {given} input tokens")
+        return Reply("Here I am.", usage=(given, 10))
+
+    return answer
+
+
+@pytest.mark.parametrize(("known", "calls"), [(True, 1), (False, 2)])
+def test_a_budget_asks_for_no_more_than_a_small_window_leaves(
+    goal: Goal, say: Say, llm: LLMServer, known: bool, calls: int
+) -> None:
+    can, asked = Capabilities(context_length=16_384 if known else None), list[int]()
+    connect_model(goal.user, "compatible", Given("m", llm.url, "key-of-the-test", corrections=can))
+    set_budget(goal.user, Window.MONTH, None, 1_000_000)
+    llm.script([small_window(16_384, asked)] * 4)
+    runs = [say("Hi"), say("And again")]
+    assert {run.status for run in runs} == {RunStatus.SUCCEEDED}
+    assert len(asked) == 2 * calls
+    assert min(asked) >= 2_000
+    assert not AgentHistory.objects.exists(), "nothing was archived for it"
+
+
+def test_a_window_that_is_nearly_full_leaves_room_for_a_short_answer(goal: Goal, say: Say, llm: LLMServer) -> None:
+    given = Given(PRICED, llm.url, "key-of-the-test", corrections=Capabilities(context_length=4_096))
+    connect_model(goal.user, "openai", given)
+    set_budget(goal.user, Window.MONTH, Decimal(1), None)
+    llm.script([Reply("Hi.")])
+    say("word " * 3_000)
+    assert llm.requests[0].body["max_completion_tokens"] == 1_024
+
+
+@pytest.mark.parametrize(
+    ("words", "limit"),
+    [
+        ("Invalid max_tokens value, the valid range of max_tokens is [1, 8192]", 8_192),
+        ("max_tokens is too large: 16000. This model supports at most 4096 completion tokens, whereas …", 4_096),
+        ("max_tokens: 16000 > 8192, which is the maximum allowed number of output tokens for m", 8_192),
+        (
+            "`max_tokens` must be less than or equal to `8192`, the maximum value for `max_tokens` is less than the "
+            "`context_window` for this model",
+            8_192,
+        ),
+        ("`max_completion_tokens` must be <= 8192 within the context window", 8_192),
+        ("Range of maxOutputTokens is wrong", 2_000),
+    ],
+)
+def test_a_budget_asks_for_no_longer_answer_than_the_server_gives(
+    goal: Goal, say: Say, llm: LLMServer, words: str, limit: int
+) -> None:
+    connect_model(goal.user, "compatible", Given("m", llm.url, "key-of-the-test"))
+    budget = set_budget(goal.user, Window.MONTH, None, 1_000_000)
+    llm.script([spoken(words), Reply(calls=[NOTE], usage=(1_000, 10)), Reply("Done.", usage=(1_000, 10))])
+    run = say("Make a note")
+    assert run.status == RunStatus.SUCCEEDED
+    assert [request.body["max_tokens"] for request in llm.requests] == [16_000, limit, limit]
+    assert set(HistoryEntry.objects.values_list("quarantine", flat=True)) == {""}
+    assert only(budget).spent_tokens == 2_020
+
+
+def test_a_limit_that_is_never_small_enough_does_not_make_the_history_plainer(
+    goal: Goal, say: Say, llm: LLMServer
+) -> None:
+    talk(goal, 3)
+    connect_model(goal.user, "compatible", Given("m", llm.url, "key-of-the-test"))
+    set_budget(goal.user, Window.MONTH, None, 1_000_000)
+    llm.always(spoken("Unsupported parameter: 'max_tokens' is not supported with this model."))
+    run = say("Hi")
+    assert (run.status, run.reason) == (RunStatus.FAILED, "answer_limit")
+    assert [request.body["max_tokens"] for request in llm.requests] == [16_000, 2_000]
+    assert "Unsupported parameter: 'max_tokens'" in notices(goal)[-1]
+
+
+def test_prv_10_a_conversation_that_is_too_long_is_shortened_under_a_budget_too(
+    goal: Goal, say: Say, llm: LLMServer
+) -> None:
+    connect_model(goal.user, "compatible", Given("m", llm.url, "key-of-the-test"))
+    set_budget(goal.user, Window.MONTH, None, 1_000_000)
+    talk(goal, 40, size=300)
+    summaries(llm, Reply(SUMMARY))
+    llm.script([small_window(7_000, asked := list[int]())] * 9)
+    assert say("Are you there?").status == RunStatus.SUCCEEDED
+    assert AgentHistory.objects.get().reason == ArchiveReason.LONG
+    assert asked == [16_000, 2_000, 16_000, 2_000]
 
 
 def test_whoever_stands_in_is_paid_for_at_its_own_price(goal: Goal, say: Say, llm: LLMServer) -> None:
