@@ -12,7 +12,7 @@ from typing import NamedTuple
 from agents.providers.base import ModelRequest, Price, Reply, Usage
 from agents.providers.capabilities import Capabilities
 from agents.providers.estimates import BYTES_PER_TOKEN
-from agents.providers.pricing import charge, of_length
+from agents.providers.pricing import charge, of_length, plausible
 from memory.encoding import dumps
 from memory.messages import BLOCKS, Image, Message
 
@@ -108,7 +108,7 @@ class Counted:
 
     def replied(self, request: ModelRequest, reply: Reply) -> None:
         """Learn from a reply; it stands behind the request's messages in the next one."""
-        used = reply.usage
+        used = plausible(reply.usage)
         if used.input_tokens and used.output_tokens is not None:
             self._system, self._messages = request.system, len(request.messages) + 1
             self._tokens = used.input_tokens + used.output_tokens + AROUND_EACH

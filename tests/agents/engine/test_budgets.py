@@ -199,6 +199,16 @@ def test_prv_10_a_conversation_that_is_too_long_is_shortened_under_a_budget_too(
     assert asked == [16_000, 2_000, 16_000, 2_000]
 
 
+@pytest.mark.parametrize("usage", [(10**12, 10), (1_000, 10**12)])
+def test_a_count_that_no_call_can_have_does_not_use_up_the_budget(
+    goal: Goal, say: Say, llm: LLMServer, usage: tuple[int, int]
+) -> None:
+    budget = set_budget(goal.user, Window.MONTH, Decimal(1), None)
+    llm.script([Reply(calls=[NOTE], usage=usage), Reply("Done.", usage=(1_000, 10))])
+    assert say("Make a note").status == RunStatus.SUCCEEDED
+    assert only(budget).spent < Decimal("0.01")
+
+
 def test_whoever_stands_in_is_paid_for_at_its_own_price(goal: Goal, say: Say, llm: LLMServer) -> None:
     spare = connect_model(goal.user, "openai", Given(DEARER, llm.url, "key-of-the-test"), default=False)
     choose_for_uses(assistant_of(goal.user), summariser=None, stand_in=spare)
