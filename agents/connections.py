@@ -79,6 +79,7 @@ def choice_of(connection: ModelConnection, *, staff: bool) -> Choice:
         staff=staff,
         routing=routing_of(connection.routing),
         window=can.context_length,
+        thinking=can.thinking,
     )
     return Choice(endpoint, connection.model, can, str(connection))
 
@@ -90,8 +91,9 @@ def server_choice() -> Choice:
         endpoint = endpoint_of("compatible", settings.OPENAI_BASE_URL, settings.OPENAI_API_KEY, staff=True)
         return Choice(endpoint, model, name=model)
     if settings.OPENAI_API_KEY:
-        endpoint = endpoint_of("openai", "", settings.OPENAI_API_KEY, staff=True)
-        return Choice(endpoint, model, known("openai", model), model)
+        can = known("openai", model)
+        endpoint = endpoint_of("openai", "", settings.OPENAI_API_KEY, staff=True, thinking=can.thinking)
+        return Choice(endpoint, model, can, model)
     return Choice(Endpoint("demo"), "demo", Capabilities(images=False), kind_of("demo").label)
 
 
@@ -110,14 +112,17 @@ def endpoint_of(
     staff: bool,
     routing: Routing | None = None,
     window: int | None = None,
+    thinking: bool | None = None,
 ) -> Endpoint:
     """Where those who are `staff` or not are sent by an address, with what this server allows there.
 
     The address that a kind offers by itself is open to all, wherever it is. `window` is for kinds that let their
-    clients choose it, and this server's own choice when it is not known.
+    clients choose it, and this server's own choice when it is not known. Of a model that is known to be `thinking`, a
+    longer silence is normal, unless the kind never falls silent.
     """
     kind = kind_of(kind_name)
-    idle = settings.WAYMARK_SLOW_MODEL_IDLE_SECONDS if kind.is_slow else settings.WAYMARK_MODEL_IDLE_SECONDS
+    is_slow = kind.may_be_silent(thinking=thinking)
+    idle = settings.WAYMARK_SLOW_MODEL_IDLE_SECONDS if is_slow else settings.WAYMARK_MODEL_IDLE_SECONDS
     return Endpoint(
         kind_name,
         base_url,

@@ -4,12 +4,15 @@ No tokeniser makes more tokens of a text than it has bytes, and whatever a vendo
 shorter than the JSON that it is sent in. What earlier calls of the run were counted to have is known better than that.
 """
 
+import math
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import NamedTuple
 
 from agents.providers.base import ModelRequest, Price, Reply, Usage
-from agents.providers.pricing import charge, of_length
+from agents.providers.capabilities import Capabilities
+from agents.providers.estimates import BYTES_PER_TOKEN
+from agents.providers.pricing import charge, of_length, plausible
 from memory.encoding import dumps
 from memory.messages import BLOCKS, Image, Message
 
@@ -64,23 +67,48 @@ def output_within(price: Price | None, input_tokens: int, amount: Amount) -> int
     return within
 
 
+class Given(NamedTuple):
+    """The input of a request: tokens that a vendor has counted, and bytes beside them."""
+
+    tokens: int
+    uncounted: int
+
+    @property
+    def most(self) -> int:
+        return self.tokens + self.uncounted
+
+    @property
+    def likely(self) -> int:
+        return self.tokens + math.ceil(self.uncounted / BYTES_PER_TOKEN)
+
+
+def answer_at_most(can: Capabilities, given: Given, most: int, least: int) -> int:
+    """How many tokens of output to ask for: `most`, or what the model says in one answer at most, or what the input
+    leaves of its window. However full that is, `least` are asked for, or a quarter of a small window: whether it is too
+    full, the vendor knows better."""
+    answer = min(most, can.output_limit or most)
+    if window := can.context_length:
+        answer = min(answer, max(window - given.likely, min(least, window // 4)))
+    return answer
+
+
 class Counted:
-    """How much input a run's next request has at most. Fed with the replies, it counts only what is new in bytes."""
+    """The input of a run's next request. Fed with the replies, it counts only what is new in bytes."""
 
     def __init__(self) -> None:
         self._system = ""
         self._messages = 0
         self._tokens = 0
 
-    def at_most(self, request: ModelRequest) -> int:
+    def given(self, request: ModelRequest) -> Given:
         if request.system == self._system and len(request.messages) >= self._messages:
-            return self._tokens + _bytes(request.messages[self._messages :])
+            return Given(self._tokens, _bytes(request.messages[self._messages :]))
         tools = sum(len(dumps([tool.name, tool.description, tool.schema])) for tool in request.tools)
-        return len(request.system.encode()) + tools + 2 * AROUND_EACH + _bytes(request.messages)
+        return Given(0, len(request.system.encode()) + tools + 2 * AROUND_EACH + _bytes(request.messages))
 
     def replied(self, request: ModelRequest, reply: Reply) -> None:
         """Learn from a reply; it stands behind the request's messages in the next one."""
-        used = reply.usage
+        used = plausible(reply.usage)
         if used.input_tokens and used.output_tokens is not None:
             self._system, self._messages = request.system, len(request.messages) + 1
             self._tokens = used.input_tokens + used.output_tokens + AROUND_EACH

@@ -5,11 +5,12 @@ from functools import partial
 from uuid import UUID
 
 import structlog
+from django.conf import settings
 
 from agents.budgets import ledger, words
 from agents.budgets.models import Budget, Reservation
 from agents.budgets.purse import Purse, Unpriced, forbids_unpriced
-from agents.budgets.worst import AROUND_EACH, charged, cost_at_most
+from agents.budgets.worst import AROUND_EACH, Given, answer_at_most, charged, cost_at_most
 from agents.connections import Choice
 from agents.engine.assemble import Summons
 from agents.engine.cells import text_cell
@@ -38,8 +39,8 @@ def purse_of(summons: Summons, held: Held) -> Purse:
     with orm():
         threads = ledger.threads_above(summons.agentable)
     price = summons.prices.of(choice.endpoint, choice.model)
-    longest = choice.capabilities.output_limit
-    purse = Purse(held.lease, threads, choice.model, price, longest, summons.is_attended, held.cancel)
+    can, attended = choice.capabilities, summons.is_attended
+    purse = Purse(held.lease, threads, choice.model, price, can, attended, held.cancel)
     if held.progress.recoveries:
         purse.take_up()
     return purse
@@ -59,22 +60,23 @@ def let_go(run_id: UUID) -> None:
 def reserve_beside(call: ModelCall, choice: Choice, words_given: str) -> int | None:
     """Hold what a call beside the runs may cost at most (a summary). Returns the output that is paid for, in tokens;
     None when there is no budget and so no limit. Raises: OutOfBudget, Unpriced."""
-    given = len(words_given.encode()) + 2 * AROUND_EACH
-    most = min(BESIDE_OUTPUT, choice.capabilities.output_limit or BESIDE_OUTPUT)
+    given = Given(0, len(words_given.encode()) + 2 * AROUND_EACH)
+    most = answer_at_most(choice.capabilities, given, BESIDE_OUTPUT, settings.WAYMARK_LEAST_OUTPUT_TOKENS)
     with orm():
         thread = _thread(call)
         price = prices_of(thread.user_id).of(choice.endpoint, choice.model)
         if price is None and forbids_unpriced(thread.user_id):
             raise Unpriced(call.model)
-        return most if ledger.reserve_beside(call, thread, cost_at_most(price, given, most)) else None
+        return most if ledger.reserve_beside(call, thread, cost_at_most(price, given.most, most)) else None
 
 
-def book_beside(call: ModelCall) -> None:
-    """Book a call beside the runs that has ended; one of unknown cost at its worst."""
+def book_beside(call: ModelCall, *, is_denial: bool = False) -> None:
+    """Book a call beside the runs that has ended; one of unknown cost at its worst, unless the server has said no."""
     with orm():
         thread = _thread(call)
         used = Usage(call.input_tokens, call.output_tokens)
-        ledger.book_beside(call, thread, None if call.cost is None else charged(used, call.cost))
+        is_unknown = call.cost is None and not is_denial
+        ledger.book_beside(call, thread, None if is_unknown else charged(used, call.cost))
 
 
 def _thread(call: ModelCall) -> Thread:

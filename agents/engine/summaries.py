@@ -18,7 +18,7 @@ from agents.engine import payment, thinking
 from agents.models import CallStatus, ModelCall
 from agents.prices import prices_of
 from agents.prompts import text
-from agents.providers.base import Finish, ProviderError, Reply, Trouble, Usage
+from agents.providers.base import NOTHING_USED, Finish, ProviderError, Reply, Trouble, Usage
 from agents.providers.pricing import plausible
 from memory.agent_history import TITLE_LENGTH
 from memory.archive import Reservation
@@ -34,7 +34,6 @@ log = structlog.get_logger(__name__)
 SHRINKS = (1, 4, 16)
 PART_LENGTH = 1_500
 CRASHED = "The worker ended before an answer was recorded."
-NOTHING_USED = Usage(0, 0)
 # What models set a title in, although they are asked not to.
 MARKS = '#*_ \t"“”„«»'
 UNFINISHED = {
@@ -108,7 +107,7 @@ def _recorded(reservation: Reservation, choice: Choice, words: str, cancel: Canc
         _finished(row, choice, CallStatus.CANCELLED, NOTHING_USED, since)
         raise
     except ProviderError as error:
-        _finished(row, choice, CallStatus.FAILED, error.usage, since, error.message)
+        _finished(row, choice, CallStatus.FAILED, error.usage, since, error.message, is_denial=error.is_denial)
         raise
     except Cancelled:
         _finished(row, choice, CallStatus.CANCELLED, Usage(), since)
@@ -132,7 +131,16 @@ def _started(reservation: Reservation, choice: Choice) -> ModelCall:
         )
 
 
-def _finished(row: ModelCall, choice: Choice, status: CallStatus, usage: Usage, since: float, error: str = "") -> None:
+def _finished(
+    row: ModelCall,
+    choice: Choice,
+    status: CallStatus,
+    usage: Usage,
+    since: float,
+    error: str = "",
+    *,
+    is_denial: bool = False,
+) -> None:
     usage = plausible(usage)
     row.status, row.error, row.finished_at = status, error, timezone.now()
     row.input_tokens, row.output_tokens = usage.input_tokens, usage.output_tokens
@@ -143,7 +151,7 @@ def _finished(row: ModelCall, choice: Choice, status: CallStatus, usage: Usage, 
         owner = Thread.objects.values_list("user_id", flat=True).get(calls=row)
         row.cost = prices_of(owner).cost(choice.endpoint, choice.model, usage)
         row.save()
-    payment.book_beside(row)
+    payment.book_beside(row, is_denial=is_denial)
 
 
 def _checked(reply: Reply, choice: Choice) -> Summary:

@@ -43,7 +43,12 @@ NOTHING_CALLED = Settled(CallStatus.CANCELLED, Usage(), Decimal(0), 0)
 
 
 # What another model may help with: this one is away or nobody pays for it. What it has refused goes to nobody else.
-OUT_OF_REACH = frozenset(Trouble) - {Trouble.TOO_LONG, Trouble.NO_TOOLS, Trouble.REFUSED_REQUEST}
+OUT_OF_REACH = frozenset(Trouble) - {
+    Trouble.TOO_LONG,
+    Trouble.ANSWER_LIMIT,
+    Trouble.NO_TOOLS,
+    Trouble.REFUSED_REQUEST,
+}
 
 
 class CallFailed(Exception):
@@ -66,7 +71,6 @@ class Thinker:
     waited: how often the run has let go of its lease to wait before this call (tier 2 of the retries).
     purse: pays for the calls, where the user has budgets.
     memo: what adapters have made of the history in earlier runs.
-    heard: whether anything came of the answer that is open.
     prices: what the agent's user pays. A call is charged when it settles, and keeps that cost (case COS-03 f).
     load: gives the bytes of the user's pictures.
     settled: what the call that is open came to; `NOTHING_CALLED` when its row is started but nothing was sent yet.
@@ -86,7 +90,6 @@ class Thinker:
     memo: dict[str, object] = field(default_factory=dict)
     prices: Prices = field(default_factory=Prices)
     settled: Settled = NOTHING_CALLED
-    heard: bool = False
     view: View = field(default_factory=View)
     grammar: Grammar = field(default_factory=Grammar)
     pictures: Pictures = field(default_factory=Pictures)
@@ -102,7 +105,7 @@ class Thinker:
         """
         held = 0
         while True:
-            started, self.heard = time.monotonic(), False
+            started = time.monotonic()
             try:
                 reply = yield from self._once(messages, started)
             except ProviderError as error:
@@ -129,6 +132,8 @@ class Thinker:
         Raises:
             CallFailed: it may not.
         """
+        if self.purse and self.purse.ask_less(error):
+            return 0.0, held
         if error.refuses_content and self.view.degrade(messages):
             self._unseen()
             return 0.0, held
@@ -146,7 +151,7 @@ class Thinker:
         self._unseen()
         if self.purse:
             price = self.prices.of(choice.endpoint, choice.model)
-            self.purse.change(choice.model, price, choice.capabilities.output_limit)
+            self.purse.change(choice.model, price, choice.capabilities)
 
     def _unseen(self) -> None:
         """What is sent next begins otherwise than what was sent before."""
@@ -166,7 +171,6 @@ class Thinker:
             request = self.purse.admit(request)
         self.settled = self._settle(CallStatus.CANCELLED, Usage(), started)
         for chunk in self.provider.stream(request, self.cancel):
-            self.heard = True
             if isinstance(chunk, Reply):
                 self.settled = self._settle(CallStatus.DONE, counted(chunk, request), started)
                 if self.purse:
@@ -178,7 +182,7 @@ class Thinker:
     def _settle(self, status: CallStatus, usage: Usage, started: float, error: ProviderError | None = None) -> Settled:
         usage = plausible(usage)
         spent = self.prices.cost(self.choice.endpoint, self.choice.model, usage)
-        charge = self.purse.charge(usage, spent, error, heard=self.heard) if self.purse else charged(usage, spent)
+        charge = self.purse.charge(usage, spent, error) if self.purse else charged(usage, spent)
         latency = round((time.monotonic() - started) * 1000)
         return Settled(status, usage, spent, latency, error.message if error else "", *charge)
 

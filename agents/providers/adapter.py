@@ -13,7 +13,7 @@ from typing import ClassVar, Protocol
 import httpx2
 
 from agents.providers import errors
-from agents.providers.base import Chunk, Endpoint, ModelRequest, ProviderError, Trouble, Usage
+from agents.providers.base import NOTHING_USED, Chunk, Endpoint, ModelRequest, ProviderError, Trouble, Usage
 from agents.providers.client import Client, Dialect, Refused
 from agents.providers.codec import loads
 from agents.providers.events import Payload, events_of, payload_of
@@ -137,7 +137,7 @@ class StreamingProvider(ABC):
     def _begin(self) -> None:
         key = self._endpoint.api_key
         if not (key.isascii() and (key.isprintable() or not key)):
-            raise errors.failure(Trouble.BAD_KEY, "it holds characters that no key has")
+            raise errors.failure(Trouble.BAD_KEY, "it holds characters that no key has", usage=NOTHING_USED)
         self._client.line.ready()
         self._busy = True
 
@@ -190,18 +190,19 @@ class StreamingProvider(ABC):
 
 
 def translated(error: Exception, key: str) -> ProviderError:
-    """Return our error for what a client raises."""
+    """Return our error for what a client raises. Before there is a connection nothing was used; after, nobody knows."""
     match error:
         case Refused():
             return errors.from_status(error.status, error.body, error.headers, key)
         case httpx2.ConnectTimeout() | httpx2.ConnectError():
-            return errors.failure(Trouble.UNREACHABLE, str(error), key=key)
+            return errors.failure(Trouble.UNREACHABLE, str(error), key=key, usage=NOTHING_USED)
+        case httpx2.LocalProtocolError():
+            return errors.failure(Trouble.UNREACHABLE, str(error), retryable=False, usage=NOTHING_USED)
+        case httpx2.UnsupportedProtocol() | httpx2.InvalidURL():
+            words = "the address is not valid"
+            return errors.failure(Trouble.UNREACHABLE, words, retryable=False, usage=NOTHING_USED)
         case httpx2.TimeoutException():
             return errors.failure(Trouble.TIMEOUT)
-        case httpx2.LocalProtocolError():
-            return errors.failure(Trouble.UNREACHABLE, str(error), retryable=False)
-        case httpx2.UnsupportedProtocol() | httpx2.InvalidURL():
-            return errors.failure(Trouble.UNREACHABLE, "the address is not valid", retryable=False)
         case httpx2.TransportError():
             return errors.failure(Trouble.UNREACHABLE, "the connection was lost")
         case _:

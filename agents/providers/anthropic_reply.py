@@ -37,6 +37,7 @@ class MessagesReply:
         self._fresh: dict[Part, None] = {}
         self._shown: dict[type[Part], Part] = {}
         self._counts: dict[str, int] = {}
+        self._counted: int | None = None
 
     def feed(self, payload: Payload) -> None:
         """Take one event in; those of kinds that nobody knows are passed over."""
@@ -48,8 +49,9 @@ class MessagesReply:
         elif kind == "message_start":
             self._count(payload.get("message"))
         elif kind == "message_delta":
-            self._count(payload)
             self._stop(payload.get("delta"))
+            self._count(payload)
+            self._counted = self.received
         elif kind == "message_stop":
             self.over()
         elif kind == "message":
@@ -59,8 +61,10 @@ class MessagesReply:
 
     @property
     def usage(self) -> Usage:
-        """Cached tokens are counted beside the input, and are part of ours (case COS-01)."""
-        fresh, output = self._counts.get("input_tokens"), self._counts.get("output_tokens")
+        """Cached tokens are counted beside the input, and are part of ours (case COS-01). What a message begins with is
+        no count of its output, which is unknown until one covers all that has come (invariant I17)."""
+        fresh = self._counts.get("input_tokens")
+        output = self._counts.get("output_tokens") if self._counted == self.received else None
         read, written = self._counts.get("cache_read_input_tokens"), self._counts.get("cache_creation_input_tokens")
         whole = None if fresh is None else fresh + (read or 0) + (written or 0)
         return Usage(whole, output, read, written)
@@ -154,6 +158,7 @@ class MessagesReply:
         content = message.get("content")
         for index, block in enumerate(content if isinstance(content, list) else ()):
             self._start(index, block)
-        self._count(message)
         self._stop(message)
+        self._count(message)
+        self._counted = self.received
         self.over()

@@ -68,6 +68,10 @@ class Usage:
     estimated: bool = False
 
 
+NOTHING_USED: Final = Usage(0, 0)
+"""Of a call that no server has worked on."""
+
+
 class Finish(StrEnum):
     STOP = "stop"
     TOOL_CALLS = "tool_calls"
@@ -98,6 +102,7 @@ class Trouble(StrEnum):
     BAD_KEY = "bad_key"
     MODEL_UNKNOWN = "model_unknown"
     TOO_LONG = "too_long"
+    ANSWER_LIMIT = "answer_limit"
     NO_TOOLS = "no_tools"
     REFUSED_REQUEST = "refused_request"
     BROKEN_STREAM = "broken_stream"
@@ -113,6 +118,9 @@ class ProviderError(Exception):
         retry_after: seconds the vendor asked to wait, None when it did not.
         usage: what the failed attempt is known to have used.
         status: the HTTP status it came with, 0 when it came without one.
+        is_denial: whether the server has said no in the place of an answer, and so will hardly charge for one. One that
+            took too long, lost the line or gave up in the middle may have worked.
+        longest: tokens that an answer may be limited to at most, where that limit was refused and the server says it.
     """
 
     def __init__(
@@ -124,6 +132,8 @@ class ProviderError(Exception):
         retry_after: float | None = None,
         usage: Usage | None = None,
         status: int = 0,
+        is_denial: bool = False,
+        longest: int | None = None,
     ) -> None:
         super().__init__(message)
         self.trouble = trouble
@@ -132,6 +142,8 @@ class ProviderError(Exception):
         self.retry_after = retry_after
         self.usage = usage or Usage()
         self.status = status
+        self.is_denial = is_denial
+        self.longest = longest
 
     @property
     def refuses_content(self) -> bool:

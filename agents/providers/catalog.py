@@ -17,7 +17,8 @@ class Kind:
     default_base_url: empty when the user must give the address, or when there is none.
     needs_key: whether a call without a key is pointless. needs_url: whether there is an address at all.
     is_free: a call costs nothing. is_scripted: no model behind it, so there is nothing to test.
-    is_slow: it is silent while it loads a model and reads a long prompt.
+    is_slow: it is silent while it loads a model and reads a long prompt. says_alive: it is never silent, also while a
+        model thinks; others may be until that has thought to the end.
     is_found: it may be found by itself on this machine. has_window: who asks says how long its context is to be.
     routes: it chooses among vendors (see `base.Routing`). free_mark: how names of models that cost nothing end.
     nobody: what is missing when nobody listens at the address.
@@ -33,6 +34,7 @@ class Kind:
     needs_url: bool = True
     is_free: bool = False
     is_slow: bool = False
+    says_alive: bool = False
     is_scripted: bool = False
     is_found: bool = False
     has_window: bool = False
@@ -40,6 +42,10 @@ class Kind:
     free_mark: str = ""
     nobody: str = "Nothing"
     models: tuple[str, ...] = ()
+
+    def may_be_silent(self, *, thinking: bool | None) -> bool:
+        """Whether a call that is well may bring nothing for minutes, with a model that is known to be `thinking`."""
+        return self.is_slow or (thinking is True and not self.says_alive)
 
 
 _KINDS = (
@@ -69,6 +75,7 @@ _KINDS = (
         "agents.providers.anthropic.AnthropicProvider",
         default_base_url="https://api.anthropic.com",
         needs_key=True,
+        says_alive=True,
         models=("claude-sonnet-5-5", "claude-opus-5-5", "claude-haiku-5-5"),
     ),
     Kind(
@@ -90,6 +97,7 @@ _KINDS = (
         "agents.providers.openrouter.OpenRouterProvider",
         default_base_url="https://openrouter.ai/api/v1",
         needs_key=True,
+        says_alive=True,
         routes=True,
         free_mark=":free",
     ),

@@ -1,6 +1,7 @@
 """Translate in: the chunks of a Chat Completions stream as our deltas and, at the end, one Reply."""
 
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 
 from pydantic import JsonValue
 
@@ -21,24 +22,30 @@ class ChatReply:
     """
 
     def __init__(self, longest: int) -> None:
-        self.usage = Usage()
         self.finish_reason: str | None = None
         self.received = 0
         self.is_over = False
         self._room = self._room_to_think = longest
         self._refused = False
+        self._told, self._counted = Usage(), 0
         self._text = Pieces()
         self._thinking = Pieces()
         self._calls = Calls()
 
     def feed(self, payload: Payload) -> None:
         """Take one chunk in. `choices` may be empty or missing, as in counts of tokens (case PRV-05)."""
-        usage = payload.get("usage")
-        if isinstance(usage, dict):
-            self.usage = self._usage(usage, _plain(payload.get("model")))
         choices = payload.get("choices")
         if isinstance(choices, list) and choices and isinstance(choices[0], dict) and not self.is_full:
             self._choice(choices[0])
+        usage = payload.get("usage")
+        if isinstance(usage, dict):
+            self._told, self._counted = self._usage(usage, _plain(payload.get("model"))), self.received
+
+    @property
+    def usage(self) -> Usage:
+        """What a server has counted before the rest came is no count of the output, nor its cost (invariant I17)."""
+        is_whole = self._counted == self.received
+        return self._told if is_whole else replace(self._told, output_tokens=None, cost=None)
 
     @property
     def is_full(self) -> bool:
@@ -127,8 +134,11 @@ def _usage(usage: Payload, model: str) -> Usage:
     """Servers that count along repeat a running total, so the last one holds (case COS-02)."""
     details = usage.get("prompt_tokens_details")
     cached = details.get("cached_tokens") if isinstance(details, dict) else usage.get("prompt_cache_hit_tokens")
-    tokens = count(usage.get("prompt_tokens")), count(usage.get("completion_tokens")), count(cached)
-    return Usage(*tokens, model=model)
+    prompt, output, total = (count(usage.get(f"{name}_tokens")) for name in ("prompt", "completion", "total"))
+    if prompt is not None and output is not None and total is not None:
+        # Some count the reasoning beside the completion, but all count it in the total.
+        output = max(output, total - prompt)
+    return Usage(prompt, output, count(cached), model=model)
 
 
 def count(value: JsonValue) -> int | None:

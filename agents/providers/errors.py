@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 
-from agents.providers.base import ProviderError, Trouble, Usage
+from agents.providers.base import NOTHING_USED, ProviderError, Trouble, Usage
 from memory.text import clip
 
 _RETRYABLE = {
@@ -27,6 +27,7 @@ _HEADLINES = {
     Trouble.BAD_KEY: "The API key was refused",
     Trouble.MODEL_UNKNOWN: "The model is not known there",
     Trouble.TOO_LONG: "The conversation is too long for the model",
+    Trouble.ANSWER_LIMIT: "The model's server refused the limit that was set to its answer",
     Trouble.NO_TOOLS: "The model cannot use tools, which agents need",
     Trouble.REFUSED_REQUEST: "The model's server refused the request",
     Trouble.BROKEN_STREAM: "The model's answer broke off",
@@ -55,11 +56,15 @@ _WORDS = (
         r"not support (tool|function)|no endpoints found that support tool|tools? param requires --jinja"
         r"|tool choice requires --enable",
     ),
+    (Trouble.ANSWER_LIMIT, r"\bmax\w*tokens\W+must be (less|at most|<|no (more|greater))"),
+    (Trouble.TOO_LONG, r"\bmax\w*tokens\W+must be at least \d+, got -"),
     (
         Trouble.TOO_LONG,
         r"context_length_exceeded|exceed_context_size|maximum context length|context (size|window|length|limit)"
         r"|prompt is too long|too many (input )?tokens",
     ),
+    # In its own words, not in those of a request that it repeats after them.
+    (Trouble.ANSWER_LIMIT, r"\A.{0,200}?\bmax\w*tokens\b(?![\"']\s*:)"),
     (Trouble.REFUSED_REQUEST, r"no endpoints found matching your data policy"),
     (Trouble.BAD_KEY, r"invalid_api_key|authentication_error|(incorrect|invalid|wrong|missing).{0,20}api.?key"),
     (
@@ -74,6 +79,7 @@ _WORDS = (
         r"overloaded|server_error|api_error|internal.?(server.?)?error|unavailable|capacity|bad gateway",
     ),
 )
+_LONGEST_ANSWER = re.compile(r"(?:at most|less than or equal to|<=|>|\[\s*\d+\s*,)\W{0,3}(\d{3,7})\b", re.I)
 LONGEST_WORDS = 4_000
 """Characters of an error that are looked at: patterns tried on a body of megabytes hold the whole process up."""
 _KEY_LIKE = re.compile(r"\b(?:sk|pk|rk|key|gsk|xai|AIza)[-_][A-Za-z0-9_*.\-]{6,}|\bAIza[\w-]{10,}|Bearer\s+\S+", re.I)
@@ -97,6 +103,8 @@ def failure(
     retry_after: float | None = None,
     usage: Usage | None = None,
     status: int = 0,
+    is_denial: bool = False,
+    longest: int | None = None,
 ) -> ProviderError:
     """Build the error: our headline, then the vendor's own words on one line. `retryable` is the rule of `trouble`
     unless given; the rest is as in ProviderError."""
@@ -104,19 +112,36 @@ def failure(
     end = "" if spoken.endswith((".", "!", "?", "…")) else "."
     message = f"{_HEADLINES[trouble]}: {spoken}{end}" if spoken else f"{_HEADLINES[trouble]}."
     retryable = trouble in _RETRYABLE if retryable is None else retryable
-    return ProviderError(trouble, message, retryable=retryable, retry_after=retry_after, usage=usage, status=status)
+    return ProviderError(
+        trouble,
+        message,
+        retryable=retryable,
+        retry_after=retry_after,
+        usage=usage,
+        status=status,
+        is_denial=is_denial,
+        longest=longest,
+    )
 
 
 def from_status(status: int, body: object, headers: Mapping[str, str], key: str) -> ProviderError:
     """Translate an HTTP answer of 400 or more. `body` is parsed JSON, or text when it was not JSON.
 
-    What was refused for its own sake (below 500) was never worked on and has used nothing.
+    What was refused for its own sake (below 500) was never worked on and has used nothing, unless it took too long.
     """
     words, hints = _short(_read_error(body))
     trouble = _trouble_of(status, hints)
-    usage = Usage(0, 0) if status < 500 else None
-    wait = retry_after(headers)
-    return failure(trouble, words or f"HTTP {status}", key=key, retry_after=wait, usage=usage, status=status)
+    is_denial = trouble is not Trouble.TIMEOUT
+    return failure(
+        trouble,
+        words or f"HTTP {status}",
+        key=key,
+        retry_after=retry_after(headers),
+        usage=NOTHING_USED if is_denial and status < 500 else None,
+        status=status,
+        is_denial=is_denial,
+        longest=_longest_answer(words) if trouble is Trouble.ANSWER_LIMIT else None,
+    )
 
 
 def from_frame(error: object, key: str, usage: Usage) -> ProviderError:
@@ -137,6 +162,12 @@ def from_frame(error: object, key: str, usage: Usage) -> ProviderError:
         retryable=known and trouble in _RETRYABLE,
         status=status,
     )
+
+
+def _longest_answer(words: str) -> int | None:
+    """The limit that a server names which has refused another one."""
+    found = _LONGEST_ANSWER.search(words)
+    return int(found[1]) if found else None
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

@@ -28,19 +28,21 @@ from goals.context import build
 from goals.models import Goal
 from goals.trail import needs
 from memory.ids import new_id
-from memory.models import AgentHistory, AgentRun, ArchiveReason, RunStatus, ThreadMessage
+from memory.models import AgentHistory, AgentRun, ArchiveReason, HistoryEntry, RunStatus, ThreadMessage
 from memory.pool import execute
 from tests.agents.engine.test_archiving import SUMMARY, summaries, summary_requests, talk
 from tests.agents.engine.test_orchestrator import NOTE
 from tests.agents.engine.test_recovery import Killed
 from tests.factories import UserFactory
-from tests.llm_script import Reply, Status
+from tests.llm_anthropic import started, text
+from tests.llm_script import A, D, Drop, Raw, Reply, Request, Status, Step, event
 from tests.llm_server import LLMServer
 
 type Say = Callable[[str], AgentRun]
 
 PRICED = "gpt-5-mini"  # 0.25 and 2 dollars for a million tokens
 DEARER = "gpt-5.1"  # 1.25 and 10
+CLAUDE = "claude-opus-5-5"  # 4 and 20
 SEARCH = ("search_notes", {"query": "shoes"})
 
 
@@ -104,6 +106,114 @@ def test_a_reply_is_limited_to_what_the_model_can_say(goal: Goal, say: Say, llm:
     llm.script([Reply("Hi.")])
     say("Hi")
     assert llm.requests[0].body["max_completion_tokens"] == 2_000
+
+
+def spoken(words: str) -> Status:
+    return Status(400, body={"error": {"message": words, "type": "invalid_request_error"}})
+
+
+def small_window(window: int, seen: list[int]) -> Callable[[Request], Step]:
+    """Refuses what leaves less than is asked for, as vLLM does; a token has four bytes."""
+
+    def answer(request: Request) -> Step:
+        given, asked = len(request.raw) // 4, request.body["max_tokens"]
+        seen.append(asked)
+        if given + asked > window:
+            words = (
+                f"This model's maximum context length is {window} tokens. However, you requested {asked} output tokens"
+            )
+            return spoken(f"{words} and your prompt contains at least {given} input tokens")
+        return Reply("Here I am.", usage=(given, 10))
+
+    return answer
+
+
+@pytest.mark.parametrize(("known", "calls"), [(True, 1), (False, 2)])
+def test_a_budget_asks_for_no_more_than_a_small_window_leaves(
+    goal: Goal, say: Say, llm: LLMServer, known: bool, calls: int
+) -> None:
+    can, asked = Capabilities(context_length=16_384 if known else None), list[int]()
+    connect_model(goal.user, "compatible", Given("m", llm.url, "key-of-the-test", corrections=can))
+    set_budget(goal.user, Window.MONTH, None, 1_000_000)
+    llm.script([small_window(16_384, asked)] * 4)
+    runs = [say("Hi"), say("And again")]
+    assert {run.status for run in runs} == {RunStatus.SUCCEEDED}
+    assert len(asked) == 2 * calls
+    assert min(asked) >= 2_000
+    assert not AgentHistory.objects.exists(), "nothing was archived for it"
+
+
+def test_a_window_that_is_nearly_full_leaves_room_for_a_short_answer(goal: Goal, say: Say, llm: LLMServer) -> None:
+    given = Given(PRICED, llm.url, "key-of-the-test", corrections=Capabilities(context_length=4_096))
+    connect_model(goal.user, "openai", given)
+    set_budget(goal.user, Window.MONTH, Decimal(1), None)
+    llm.script([Reply("Hi.")])
+    say("word " * 3_000)
+    assert llm.requests[0].body["max_completion_tokens"] == 1_024
+
+
+@pytest.mark.parametrize(
+    ("words", "limit"),
+    [
+        ("Invalid max_tokens value, the valid range of max_tokens is [1, 8192]", 8_192),
+        ("max_tokens is too large: 16000. This model supports at most 4096 completion tokens, whereas …", 4_096),
+        ("max_tokens: 16000 > 8192, which is the maximum allowed number of output tokens for m", 8_192),
+        (
+            "`max_tokens` must be less than or equal to `8192`, the maximum value for `max_tokens` is less than the "
+            "`context_window` for this model",
+            8_192,
+        ),
+        ("`max_completion_tokens` must be <= 8192 within the context window", 8_192),
+        ("Range of maxOutputTokens is wrong", 2_000),
+    ],
+)
+def test_a_budget_asks_for_no_longer_answer_than_the_server_gives(
+    goal: Goal, say: Say, llm: LLMServer, words: str, limit: int
+) -> None:
+    connect_model(goal.user, "compatible", Given("m", llm.url, "key-of-the-test"))
+    budget = set_budget(goal.user, Window.MONTH, None, 1_000_000)
+    llm.script([spoken(words), Reply(calls=[NOTE], usage=(1_000, 10)), Reply("Done.", usage=(1_000, 10))])
+    run = say("Make a note")
+    assert run.status == RunStatus.SUCCEEDED
+    assert [request.body["max_tokens"] for request in llm.requests] == [16_000, limit, limit]
+    assert set(HistoryEntry.objects.values_list("quarantine", flat=True)) == {""}
+    assert only(budget).spent_tokens == 2_020
+
+
+def test_a_limit_that_is_never_small_enough_does_not_make_the_history_plainer(
+    goal: Goal, say: Say, llm: LLMServer
+) -> None:
+    talk(goal, 3)
+    connect_model(goal.user, "compatible", Given("m", llm.url, "key-of-the-test"))
+    set_budget(goal.user, Window.MONTH, None, 1_000_000)
+    llm.always(spoken("Unsupported parameter: 'max_tokens' is not supported with this model."))
+    run = say("Hi")
+    assert (run.status, run.reason) == (RunStatus.FAILED, "answer_limit")
+    assert [request.body["max_tokens"] for request in llm.requests] == [16_000, 2_000]
+    assert "Unsupported parameter: 'max_tokens'" in notices(goal)[-1]
+
+
+def test_prv_10_a_conversation_that_is_too_long_is_shortened_under_a_budget_too(
+    goal: Goal, say: Say, llm: LLMServer
+) -> None:
+    connect_model(goal.user, "compatible", Given("m", llm.url, "key-of-the-test"))
+    set_budget(goal.user, Window.MONTH, None, 1_000_000)
+    talk(goal, 40, size=300)
+    summaries(llm, Reply(SUMMARY))
+    llm.script([small_window(7_000, asked := list[int]())] * 9)
+    assert say("Are you there?").status == RunStatus.SUCCEEDED
+    assert AgentHistory.objects.get().reason == ArchiveReason.LONG
+    assert asked == [16_000, 2_000, 16_000, 2_000]
+
+
+@pytest.mark.parametrize("usage", [(10**12, 10), (1_000, 10**12)])
+def test_a_count_that_no_call_can_have_does_not_use_up_the_budget(
+    goal: Goal, say: Say, llm: LLMServer, usage: tuple[int, int]
+) -> None:
+    budget = set_budget(goal.user, Window.MONTH, Decimal(1), None)
+    llm.script([Reply(calls=[NOTE], usage=usage), Reply("Done.", usage=(1_000, 10))])
+    assert say("Make a note").status == RunStatus.SUCCEEDED
+    assert only(budget).spent < Decimal("0.01")
 
 
 def test_whoever_stands_in_is_paid_for_at_its_own_price(goal: Goal, say: Say, llm: LLMServer) -> None:
@@ -266,6 +376,95 @@ def test_a_call_that_was_refused_at_once_counts_nothing(
     llm.script([Status(401, body={"error": {"message": "bad key"}})])
     run = say("Hi")
     assert run.status == RunStatus.FAILED
+    assert only(budget).spent == 0
+
+
+BEGUN = started({"input_tokens": 1_000, "output_tokens": 1})
+SAID = text(0, *["word " * 100] * 20)
+OVERLOADED = A("error", {"error": {"type": "overloaded_error", "message": "Overloaded"}})
+
+
+@pytest.mark.parametrize("broken", [Drop([BEGUN, SAID]), Raw([BEGUN, SAID, OVERLOADED])], ids=["cut", "error"])
+def test_an_answer_that_broke_off_uncounted_counts_at_its_worst(
+    goal: Goal, say: Say, llm: LLMServer, settings: Settings, broken: Step
+) -> None:
+    settings.WAYMARK_RETRY_HELD_SECONDS = 0.01
+    connect_model(goal.user, "anthropic", Given(CLAUDE, llm.url, "key-of-the-test"))
+    budget = set_budget(goal.user, Window.MONTH, Decimal(5), None)
+    llm.script([broken, Reply("Here I am.", usage=(1_000, 10))])
+    run = say("Hi")
+    assert run.status == RunStatus.SUCCEEDED
+    first, second = ModelCall.objects.filter(run=run).order_by("created_at")
+    assert (first.input_tokens, first.output_tokens, first.cost) == (1_000, None, None)
+    most = llm.requests[0].body["max_tokens"] * Decimal("0.00002")
+    assert only(budget).spent > most + second.cost
+
+
+def test_an_answer_that_was_ended_for_its_length_is_estimated(
+    goal: Goal, say: Say, llm: LLMServer, settings: Settings
+) -> None:
+    settings.WAYMARK_ANSWER_LENGTH = 3_200
+    connect_model(goal.user, "anthropic", Given(CLAUDE, llm.url, "key-of-the-test"))
+    budget = set_budget(goal.user, Window.MONTH, Decimal(5), None)
+    llm.script([Raw([BEGUN, SAID])])
+    run = say("Hi")
+    (call,) = ModelCall.objects.filter(run=run)
+    assert (call.input_tokens, call.estimated) == (1_000, True)
+    assert call.output_tokens
+    assert 800 <= call.output_tokens <= 1_200
+    assert only(budget).spent == call.cost
+
+
+HALF_A_CALL = D(
+    {"tool_calls": [{"index": 0, "id": "c", "function": {"name": "f", "arguments": '{"x": "' + "y" * 9_000}}]}
+)
+
+
+@pytest.mark.parametrize(
+    ("failed", "counts"),
+    [
+        pytest.param(Drop(), True, id="hangs up when it has read everything"),
+        pytest.param(Status(408), True, id="408"),
+        pytest.param(Status(504), True, id="504"),
+        pytest.param(Status(524), True, id="524"),
+        pytest.param(Raw([HALF_A_CALL, event({"error": {"code": 502, "message": "x"}})]), True, id="502 in a stream"),
+        pytest.param(Raw([event({"error": {"code": 504, "message": "x"}})]), True, id="504 in a stream"),
+        pytest.param(Drop([HALF_A_CALL]), True, id="half a call"),
+        pytest.param(Status(429), False, id="429"),
+        pytest.param(Status(500), False, id="500"),
+        pytest.param(Status(529), False, id="529"),
+    ],
+)
+def test_a_failed_call_counts_unless_the_server_has_said_no_to_it(
+    goal: Goal, say: Say, llm: LLMServer, settings: Settings, failed: Step, counts: bool
+) -> None:
+    settings.WAYMARK_RETRY_HELD_SECONDS = 0.01
+    budget = set_budget(goal.user, Window.MONTH, Decimal(1), None)
+    llm.script([failed, Reply("Here I am.", usage=(1_000, 10))])
+    assert say("Hi").status == RunStatus.SUCCEEDED
+    most = llm.requests[0].body["max_completion_tokens"] * Decimal("0.000002")
+    assert (only(budget).spent > most) is counts
+    assert (only(budget).spent == Decimal("0.00027")) is not counts
+
+
+def test_a_server_that_is_not_there_has_used_nothing(goal: Goal, say: Say, settings: Settings) -> None:
+    settings.WAYMARK_RETRY_HELD_SECONDS = 0.01
+    connect_model(goal.user, "openai", Given(PRICED, "http://127.0.0.1:1/v1", "key-of-the-test"))
+    budget = set_budget(goal.user, Window.MONTH, Decimal(1), None)
+    run = say("Hi")
+    assert run.status == RunStatus.RETRY_WAIT
+    assert {call.cost for call in ModelCall.objects.filter(run=run)} == {Decimal(0)}
+    assert only(budget).spent == 0
+
+
+@pytest.mark.parametrize("address", ["", "http://127.0.0.1:1/v1"], ids=["500", "not there"])
+def test_a_summary_that_nobody_has_begun_to_write_counts_nothing(goal: Goal, llm: LLMServer, address: str) -> None:
+    connect_model(goal.user, "openai", Given(PRICED, address or llm.url, "key-of-the-test"))
+    budget = set_budget(goal.user, Window.MONTH, Decimal(1), None)
+    talk(goal, 3)
+    summaries(llm, Status(500))
+    archiving.archive_session(goal.thread_id, ArchiveReason.BY_HAND, at_once=True)
+    assert ModelCall.objects.get(thread=goal.thread).status == "failed"
     assert only(budget).spent == 0
 
 

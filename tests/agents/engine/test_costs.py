@@ -21,6 +21,7 @@ from tests.llm_server import LLMServer
 type Say = Callable[[str], AgentRun]
 
 HELLO = D({"role": "assistant", "content": "Hello"})
+NOTHING = {"name": "create_note", "arguments": '{"title":'}
 LONG = "Half a thousand characters of an answer. " * 12 + "The end."
 
 
@@ -121,6 +122,36 @@ def test_cos_02_e_prices_of_any_spelling_are_the_same_decimals(goal: Goal, say: 
         assert (price.input, price.output, price.cached) == (Decimal("0.1"), Decimal("0.000001"), None)
     llm.script([answer(usage(1_000_000, 1_000_000))])
     assert say("Hi").cost == Decimal("0.100001")
+
+
+@pytest.mark.parametrize("more", [D({"content": " there"}), D({"tool_calls": [{"index": 0, "function": NOTHING}]})])
+def test_cos_02_c_what_was_counted_before_the_rest_came_is_no_count_of_it(
+    goal: Goal, say: Say, llm: LLMServer, more: bytes
+) -> None:
+    llm.script([Drop([HELLO, usage(7, 1), more]), answer(usage(7, 2))])
+    broken, whole = ModelCall.objects.filter(run=say("Hi")).order_by("created_at")
+    assert (broken.input_tokens, broken.output_tokens, broken.cost) == (7, None, None)
+    assert (whole.output_tokens, whole.estimated) == (2, False)
+
+
+@pytest.mark.parametrize(
+    ("total", "output"),
+    [
+        pytest.param(14_428, 4_308, id="reasoning beside the completion"),
+        pytest.param(11_619, 1_499, id="reasoning in the completion"),
+        pytest.param(1_499, 1_499, id="a total that is none"),
+        pytest.param(None, 1_499, id="no total"),
+    ],
+)
+def test_reasoning_is_output_wherever_it_is_counted(
+    goal: Goal, say: Say, llm: LLMServer, total: int | None, output: int
+) -> None:
+    priced(goal.user)
+    details = {"reasoning_tokens": 2_809}
+    llm.script([answer(usage(10_120, 1_499, total_tokens=total, completion_tokens_details=details))])
+    run = say("Hi")
+    assert (run.input_tokens, run.output_tokens) == (10_120, output)
+    assert run.cost == (10_120 * Decimal("2.50") + output * 10) / 1_000_000
 
 
 def test_cos_03_a_a_model_without_a_price_answers_and_its_cost_is_unknown(goal: Goal, say: Say, llm: LLMServer) -> None:

@@ -13,10 +13,12 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from agents import delegation, services
+from agents.connecting import Given, connect_model
 from agents.engine import archiving, jobs, sweeper
 from agents.engine.health.runs import abandon
 from agents.live.stream import flush
 from agents.models import AgentTask, TaskStatus
+from agents.providers.capabilities import Capabilities
 from agents.refusals import Refused
 from agents.stopping import stop_run
 from goals.models import Goal
@@ -324,6 +326,20 @@ def test_a_model_that_says_nothing_is_given_up_after_a_time_that_can_be_set(
     run = say("Hi")
     assert run.status == RunStatus.RETRY_WAIT
     assert "did not answer in time" in cells(goal)[-1][2]
+
+
+@pytest.mark.parametrize(
+    ("kind", "thinks", "waits"),
+    [("compatible", True, True), ("compatible", None, False), ("openai", True, True), ("anthropic", True, False)],
+)
+def test_a_model_that_thinks_in_silence_is_not_given_up(
+    goal: Goal, say: Say, llm: LLMServer, settings: Settings, kind: str, thinks: bool | None, waits: bool
+) -> None:
+    settings.WAYMARK_RETRY_HELD_TRIES = 0
+    settings.WAYMARK_MODEL_IDLE_SECONDS = 0.2
+    connect_model(goal.user, kind, Given("m", llm.url, "key-of-the-test", corrections=Capabilities(thinking=thinks)))
+    llm.script([Reply("Forty-two.", first_token=1.5)])
+    assert say("Hi").status == (RunStatus.SUCCEEDED if waits else RunStatus.RETRY_WAIT)
 
 
 def test_an_unknown_outcome_is_never_called_a_failure(

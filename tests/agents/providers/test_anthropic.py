@@ -4,13 +4,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from agents.providers.base import Endpoint, Finish, ModelRequest, ProviderError, Trouble, Usage
+from agents.providers.base import Endpoint, Finish, ModelRequest, ProviderError, Reply as Whole, Trouble, Usage
 from agents.providers.catalog import connect
 from agents.providers.pool import lease
 from memory.messages import Text, ToolResult, ToolUse, assistant, tool, user
 from tests.agents.providers.conftest import KEY, Ask, answered
 from tests.llm_anthropic import block, started, stopped, text
-from tests.llm_server import A, LLMServer, Raw, Reply, Status
+from tests.llm_server import A, Drop, LLMServer, Raw, Reply, Status
 from tools.cancel import CancelToken
 
 pytestmark = pytest.mark.parametrize("kind", ["anthropic"])
@@ -26,7 +26,7 @@ def test_prv_03_c_an_overloaded_vendor_in_mid_stream_may_be_asked_again(server: 
     with pytest.raises(ProviderError, match="busy") as caught:
         ask()
     assert (caught.value.trouble, caught.value.retryable) == (Trouble.OVERLOADED, True)
-    assert caught.value.usage == Usage(10, 1)
+    assert caught.value.usage == Usage(10, None)
     assert ask().text == "Let me see."
 
 
@@ -41,6 +41,25 @@ def test_cos_02_b_counts_are_totals_and_are_not_added(server: LLMServer, ask: As
     totals = A("message_delta", {"delta": {}, "usage": {"input_tokens": 0, "output_tokens": 15}})
     server.script([Raw([BEGUN, text(0, "ok"), totals, stopped("end_turn", last)])])
     assert ask().reply.usage == Usage(10, 15)
+
+
+@pytest.mark.parametrize("begun", [BEGUN, started({"input_tokens": 10, "output_tokens": 0})])
+def test_i17_what_an_answer_begins_with_is_no_count_of_one_that_breaks_off(
+    server: LLMServer, ask: Ask, begun: bytes
+) -> None:
+    server.script([Drop([begun, text(0, "word " * 100)])])
+    with pytest.raises(ProviderError) as caught:
+        ask()
+    assert (caught.value.trouble, caught.value.usage) == (Trouble.BROKEN_STREAM, Usage(10, None))
+
+
+def test_i17_an_answer_that_we_have_ended_is_not_counted(server: LLMServer) -> None:
+    server.script([Raw([BEGUN, text(0, *["word " * 10] * 50)])])
+    endpoint = Endpoint("anthropic", server.url, KEY, anywhere=True, answer_length=1_000)
+    with lease(endpoint) as provider:
+        *_, reply = provider.stream(ModelRequest("m", "", [user("hi")]), CancelToken())
+    assert isinstance(reply, Whole)
+    assert (reply.finish, reply.usage) == (Finish.LENGTH, Usage(10, None))
 
 
 def test_tokens_that_nobody_counted_are_unknown(server: LLMServer, ask: Ask) -> None:

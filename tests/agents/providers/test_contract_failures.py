@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from agents.providers.base import (
+    NOTHING_USED,
     Endpoint,
     ModelRequest,
     Patience,
@@ -55,6 +56,11 @@ REFUSALS: list[tuple[int, Any, str, bool]] = [
         "TOO_LONG",
         False,
     ),
+    (400, {"error": {"message": "max_tokens must be at least 1, got -1024"}}, "TOO_LONG", False),
+    (400, {"error": {"message": "max_tokens is too large: 16000."}}, "ANSWER_LIMIT", False),
+    (400, _error("invalid_request_error", "max_tokens: 16000 > 8192, which is the maximum"), "ANSWER_LIMIT", False),
+    (422, {"error": {"message": "bad content, input: {'max_tokens': 9}"}}, "REFUSED_REQUEST", False),
+    (422, {"error": {"message": f"bad content, input: '{'word ' * 50}max_tokens'"}}, "REFUSED_REQUEST", False),
     (413, b"<html>too large</html>", "TOO_LONG", False),
     (413, _error("request_too_large", "Request exceeds the maximum size"), "TOO_LONG", False),
     (400, {"error": {"message": "strange field"}}, "REFUSED_REQUEST", False),
@@ -113,24 +119,28 @@ def test_a_key_that_cannot_be_one_is_refused_before_it_is_sent(server: LLMServer
     provider = connect(Endpoint(kind, server.url, "sk-süß\nX: y", anywhere=True))
     with pytest.raises(ProviderError) as caught:
         list(provider.stream(ModelRequest("m", "", [user("hi")]), CancelToken()))
-    assert caught.value.trouble is Trouble.BAD_KEY
+    assert (caught.value.trouble, caught.value.usage) == (Trouble.BAD_KEY, NOTHING_USED)
     assert "süß" not in str(caught.value)
     assert not server.requests
 
 
-@pytest.mark.parametrize("address", ["http://127.0.0.1:1/v1", "nonsense"])
+NOBODY = "http://127.0.0.1:1/v1"
+
+
+@pytest.mark.parametrize("address", [NOBODY, "nonsense"])
 def test_a_server_that_is_not_there_is_unreachable(kind: str, address: str) -> None:
     provider = connect(Endpoint(kind, address, KEY, anywhere=True))
     with pytest.raises(ProviderError) as caught:
         list(provider.stream(ModelRequest("m", "", [user("hi")]), CancelToken()))
-    assert caught.value.trouble is Trouble.UNREACHABLE
-    assert caught.value.retryable is address.startswith("http")
+    assert (caught.value.trouble, caught.value.usage) == (Trouble.UNREACHABLE, NOTHING_USED)
+    assert caught.value.retryable is (address == NOBODY)
 
 
 def test_a_server_inside_is_reached_by_staff_only(server: LLMServer, kind: str) -> None:
     provider = connect(Endpoint(kind, server.url, KEY, anywhere=False))
-    with pytest.raises(ProviderError, match="inside"):
+    with pytest.raises(ProviderError, match="inside") as caught:
         list(provider.stream(ModelRequest("m", "", [user("hi")]), CancelToken()))
+    assert caught.value.usage == NOTHING_USED
     assert not server.requests
 
 
@@ -143,6 +153,7 @@ def test_an_answer_that_breaks_off_is_an_error_that_may_be_tried_again(
         ask()
     assert caught.value.retryable
     assert caught.value.trouble in (Trouble.BROKEN_STREAM, Trouble.UNREACHABLE)
+    assert caught.value.usage.output_tokens is None, "it may have been worked on"
     assert ask().text == "A whole answer", "the provider is usable afterwards"
 
 
