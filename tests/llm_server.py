@@ -43,6 +43,7 @@ class LLMServer:
 
     latency: seconds before the head of every answer; first_token, gap: as in Reply, for those that say nothing.
     requests: all calls of a model, in order. violations: why requests were refused, and calls that no script expected.
+    connections: how many were made so far.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class LLMServer:
     ) -> None:
         self.latency, self.first_token, self.gap, self.bench = latency, first_token, gap, bench
         self.requests: list[Request] = []
+        self.connections = 0
         self.violations: list[str] = []
         self.pages: dict[str, object] = {"/v1/models": {"object": "list", "data": [{"id": "m", "object": "model"}]}}
         self._port, self._rules = port, list[Rule]()
