@@ -41,6 +41,15 @@ _STATUS = {
     504: Trouble.TIMEOUT,
     524: Trouble.TIMEOUT,
 }
+# Too long for the model, and for nothing else: a server may say so under any status.
+_TOO_LONG = (
+    r"context_length_exceeded|exceed_context_size|(prompt_tokens|context_window)_exceeded|context (size|window|length)"
+    r"|maximum (context|prompt|model|input) length|(prompt|input) (is |was )?too long|range of input length"
+    r"|token count\b.{0,40}exceed|input tokens exceed|more than max tokens allowed"
+    r"|\b(prompt|input|request)( [\w()]+){0,3} exceed\w* (the )?(model )?(max|token limit)"
+    r"|must have (less|fewer) than \d+ tokens|tokens\b.{0,40}must be <= ?\d"
+    r"|reduce the length of (the|your) (message|prompt|input)|request too large for|tokens must be reduced"
+)
 # What these say does not pass by waiting, whatever words come with them.
 _FINAL = {400, 401, 402, 403, 404, 413, 422}
 # Tried in order against the vendor's code, type and message; the first that is found decides.
@@ -55,11 +64,7 @@ _WORDS = (
         r"not support (tool|function)|no endpoints found that support tool|tools? param requires --jinja"
         r"|tool choice requires --enable",
     ),
-    (
-        Trouble.TOO_LONG,
-        r"context_length_exceeded|exceed_context_size|maximum context length|context (size|window|length|limit)"
-        r"|prompt is too long|too many (input )?tokens",
-    ),
+    (Trouble.TOO_LONG, rf"{_TOO_LONG}|context limit|too many (input )?tokens"),
     (Trouble.REFUSED_REQUEST, r"no endpoints found matching your data policy"),
     (Trouble.BAD_KEY, r"invalid_api_key|authentication_error|(incorrect|invalid|wrong|missing).{0,20}api.?key"),
     (
@@ -171,9 +176,11 @@ def _positive(seconds: float) -> float | None:
 
 
 def _trouble_of(status: int, hints: str) -> Trouble:
-    named = next((trouble for trouble, words in _WORDS if re.search(words, hints, re.I | re.S)), None)
+    named = next((trouble for trouble, words in _WORDS if _found(words, hints)), None)
     if status in _FINAL and named in _RETRYABLE:
         named = None
+    if (status == 429 or status >= 500) and named is Trouble.TOO_LONG and _found(_TOO_LONG, hints):
+        return Trouble.TOO_LONG
     if status == 429:
         return Trouble.OUT_OF_CREDIT if named is Trouble.OUT_OF_CREDIT else Trouble.RATE_LIMITED
     if status in _STATUS:
@@ -183,6 +190,10 @@ def _trouble_of(status: int, hints: str) -> Trouble:
     if status == 404:
         return named or (Trouble.MODEL_UNKNOWN if "model" in hints.lower() else Trouble.REFUSED_REQUEST)
     return named or Trouble.REFUSED_REQUEST
+
+
+def _found(pattern: str, hints: str) -> bool:
+    return re.search(pattern, hints, re.I | re.S) is not None
 
 
 def _short(read: tuple[str, str]) -> tuple[str, str]:
