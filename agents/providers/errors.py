@@ -56,8 +56,8 @@ _FINAL = {400, 401, 402, 403, 404, 413, 422}
 _WORDS = (
     (
         Trouble.OUT_OF_CREDIT,
-        r"insufficient_quota|billing_hard_limit|billing_error|spend_limit_reached|no credit"
-        r"|insufficient (credit|balance)|credit balance is too low",
+        r"insufficient_quota|billing_hard_limit|billing_error|spend_limit_reached|(no|any|available|out of) credit"
+        r"|insufficient (credit|balance|funds)|credit balance is too low|spending (limit|cap)",
     ),
     (
         Trouble.NO_TOOLS,
@@ -66,7 +66,11 @@ _WORDS = (
     ),
     (Trouble.TOO_LONG, rf"{_TOO_LONG}|context limit|too many (input )?tokens"),
     (Trouble.REFUSED_REQUEST, r"no endpoints found matching your data policy"),
-    (Trouble.BAD_KEY, r"invalid_api_key|authentication_error|(incorrect|invalid|wrong|missing).{0,20}api.?key"),
+    (
+        Trouble.BAD_KEY,
+        r"invalid_api_key|authentication_error|(incorrect|invalid|wrong|missing|expired).{0,20}api.?key"
+        r"|api.?key.{0,20}(not valid|not found|incorrect|invalid|wrong|missing|expired)",
+    ),
     (
         Trouble.MODEL_UNKNOWN,
         r"model_not_found|invalid_model|model\b.{0,80}(not found|does not exist|not exist|unknown|not a valid)"

@@ -44,7 +44,7 @@ TOO_LONG: dict[str, tuple[int, Any]] = {
     "minimax": (400, _said("invalid params, context window exceeds limit")),
     "mistral": (
         400,
-        {"message": "Prompt contains 65673 tokens, too large for model with 32768 maximum context length"},
+        {"message": "Prompt has 65673 tokens, too large for model with 32768 maximum context length"},
     ),
     "poolside": (400, _said("Input length 200000 exceeds the maximum allowed input length of 131072 tokens.")),
     "tgi": (422, {"error": "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4096. Given: 5000"}),
@@ -86,3 +86,35 @@ def test_prv_10_other_limits_are_not_taken_for_it(
     with pytest.raises(ProviderError) as caught:
         ask()
     assert caught.value.trouble is trouble
+
+
+XAI_403 = "Your newly created team doesn't have any credits yet. You can purchase credits on the console."
+XAI_429 = "Your team has either used all available credits or reached its monthly spending limit."
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "trouble"),
+    [
+        (400, [_said("API key not valid. Please pass a valid API key.", status="INVALID_ARGUMENT")], Trouble.BAD_KEY),
+        (400, [_said("API key expired. Please renew the API key.", status="INVALID_ARGUMENT")], Trouble.BAD_KEY),
+        (400, [_said("API Key not found. Please pass a valid API key.", status="INVALID_ARGUMENT")], Trouble.BAD_KEY),
+        (400, {"code": "invalid-argument", "error": "Incorrect API key provided: xa***yz."}, Trouble.BAD_KEY),
+        (403, _said("The API key is invalid"), Trouble.BAD_KEY),
+        (403, {"code": "The caller does not have permission", "error": XAI_403}, Trouble.OUT_OF_CREDIT),
+        (429, {"code": "Some resource has been exhausted", "error": XAI_429}, Trouble.OUT_OF_CREDIT),
+        (429, _said("Your account is suspended due to insufficient balance, please recharge"), Trouble.OUT_OF_CREDIT),
+        (429, _said("Your project has exceeded its monthly spending cap."), Trouble.OUT_OF_CREDIT),
+        (400, _said("Insufficient funds on this account"), Trouble.OUT_OF_CREDIT),
+        (429, [_said("You exceeded your current quota.", status="RESOURCE_EXHAUSTED")], Trouble.RATE_LIMITED),
+        (400, _said("Unknown parameter: 'spending'"), Trouble.REFUSED_REQUEST),
+    ],
+)
+def test_a_key_and_a_credit_that_do_not_work_are_understood_in_other_words(
+    server: LLMServer, ask: Ask, status: int, body: Any, trouble: Trouble
+) -> None:
+    """What is taken for a refusal of the content would be tried with plainer and plainer histories."""
+    server.script([Status(status, body=body)])
+    with pytest.raises(ProviderError) as caught:
+        ask()
+    assert caught.value.trouble is trouble
+    assert caught.value.refuses_content is (trouble is Trouble.REFUSED_REQUEST)
