@@ -49,7 +49,8 @@ class OpenAIProvider(StreamingProvider):
         self._body = body or ChatBody(limit_field)
 
     def _open(self, request: ModelRequest) -> httpx2.Response:
-        """A server that refuses to count tokens is asked once more without, for good (case PRV-05)."""
+        """A server that refuses to count tokens is asked once more without, and for good when it takes that (case
+        PRV-05): many repeat the whole request, whatever they refuse in it."""
         address = self._endpoint.base_url
         if address not in _refuse_usage:
             try:
@@ -57,8 +58,9 @@ class OpenAIProvider(StreamingProvider):
             except Refused as refused:
                 if not _is_about_usage(refused):
                     raise
-                _refuse_usage.add(address)
-        return self._post(self._body.serialise(request, with_usage=False))
+        response = self._post(self._body.serialise(request, with_usage=False))
+        _refuse_usage.add(address)
+        return response
 
     def _answer(self) -> ChatReply:
         return ChatReply(self._endpoint.answer_length)
