@@ -55,8 +55,8 @@ class LLMServer:
         self.violations: list[str] = []
         self.pages: dict[str, object] = {"/v1/models": {"object": "list", "data": [{"id": "m", "object": "model"}]}}
         self._port, self._rules = port, list[Rule]()
-        self.messages = Messages()
-        self.dialects: Sequence[Dialect] = (Chat(), self.messages)
+        self.chat, self.messages = Chat(), Messages()
+        self.dialects: Sequence[Dialect] = (self.chat, self.messages)
         self.keep_log = True
 
     def __enter__(self) -> Self:
@@ -94,6 +94,7 @@ class LLMServer:
         self._rules.clear()
         self.requests.clear()
         self.violations.clear()
+        self.chat.wants = None
         self.messages.thoughts.forget()
 
     async def start(self) -> None:

@@ -8,7 +8,8 @@ from pydantic import JsonValue
 
 from agents.providers.base import GONE, Endpoint, Load, ModelRequest
 from agents.providers.capabilities import Capabilities, positive
-from agents.providers.chat_body import NO_OUTPUT, ChatBody, Translate, tool
+from agents.providers.chat_body import ChatBody, tool
+from agents.providers.chat_messages import NO_OUTPUT, Back, Translate
 from agents.providers.chat_reply import ChatReply
 from agents.providers.client import Dialect
 from agents.providers.codec import loads
@@ -33,7 +34,7 @@ class OllamaBody(ChatBody):
         self._endpoint = endpoint
         super().__init__("num_predict")
 
-    def _translate(self) -> Translate:
+    def _translate(self, back: Back) -> Translate:
         return OllamaMessages().translate
 
     def _with_images(self, kept: Translated, load: Load | None) -> Iterator[bytes]:

@@ -134,7 +134,7 @@ def test_prv_05_c_a_server_that_refuses_to_count_is_asked_once_more_and_remember
         assert (heard.text, heard.reply.usage) == ("ok", Usage(None, None, None))
         ask()
     finally:
-        adapter._refuse_usage.clear()
+        adapter._manners.clear()
     assert ["stream_options" in request.body for request in server.requests] == [True, False, False]
 
 
