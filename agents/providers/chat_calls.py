@@ -11,6 +11,8 @@ from memory.messages import ToolUse
 
 # No honest server names so many others in the middle of a call.
 LOOKS = 100
+# No honest reply makes as many, and each takes memory however little is in it.
+MOST_CALLS = 2_000
 
 
 @dataclass(slots=True)
@@ -41,6 +43,11 @@ class Calls:
         self._calls: list[_Call] = []
         self._of_index: dict[JsonValue, _Call] = {}
         self._of_id: dict[tuple[str, JsonValue], _Call] = {}
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there are more than any reply makes."""
+        return len(self._calls) > MOST_CALLS
 
     def feed(self, piece: dict[str, JsonValue], room: int) -> int:
         """Take in one element of `tool_calls`, `room` characters of its arguments at most. Returns how many it brought,
