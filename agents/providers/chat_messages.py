@@ -7,7 +7,7 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from agents.providers.codec import loads
+from agents.providers.codec import loads_exactly
 from agents.providers.images import key_of
 from agents.providers.names import legal_name
 from memory.encoding import dumps
@@ -73,7 +73,7 @@ class ChatMessages:
     def _seal(self, call: ToolUse, *, is_first: bool) -> dict[str, JsonValue]:
         """Of calls that were made together only the first has to have one."""
         if call.signature and call.maker == self.maker and self.back is not Back.NONE:
-            return {"extra_content": loads(call.signature)}
+            return {"extra_content": loads_exactly(call.signature)}
         return {"extra_content": UNSEALED} if is_first and self.back is Back.SEALS else {}
 
     def _is_own(self, thought: Thinking) -> bool:
