@@ -27,9 +27,9 @@ class Text(Value):
 class Thinking(Value):
     """Reasoning. With a signature it must go back to its maker exactly as it came, and to nobody else (case PRV-08).
 
-    signature: opaque; None when the words are for people only.
+    signature: opaque; None when the words are for people only, or for their maker if there is one.
     redacted: the vendor shows no words, and `signature` is all there is.
-    maker: the host that signed it.
+    maker: the host that signed it, or that gets its own words back; empty for words that go to nobody.
     """
 
     type: Literal["thinking"] = "thinking"
@@ -44,6 +44,8 @@ class ToolUse(Value):
 
     `arguments` is always a JSON object, so that the call can be sent back to any vendor. When the model's own text was
     not one, `problem` says why (for the model) and the call must be answered with an error, never executed.
+
+    signature: JSON that must go back to `maker`, a host, with the call exactly as it came, and to nobody else.
     """
 
     type: Literal["tool_use"] = "tool_use"
@@ -51,6 +53,8 @@ class ToolUse(Value):
     name: str
     arguments: dict[str, JsonValue]
     problem: str | None = None
+    signature: str | None = None
+    maker: str = ""
 
 
 class ToolResult(Value):

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import orjson
 
+from tests.llm_reasoning import Wants
 from tests.llm_steps import NAME, Json, Reply, Request, Status, cut, event
 
 
@@ -47,8 +48,11 @@ class Chat:
     path = "/chat/completions"
     content_type = "text/event-stream"
 
+    def __init__(self) -> None:
+        self.wants: Wants | None = None
+
     def violation(self, request: Request) -> str:
-        return violation(request)
+        return violation(request) or (self.wants.violation(request.messages) if self.wants else "")
 
     def refusal(self, problem: str) -> Status:
         return Status(400, body={"error": {"message": problem, "type": "invalid_request_error"}})
@@ -58,7 +62,10 @@ class Chat:
         found = [D({"role": "assistant", "content": None if reply.calls else ""})]
         found += _text_chunks("reasoning_content", reply.thinking, reply.chunk_size)
         found += _text_chunks("content", reply.text, reply.chunk_size)
-        for index, call in enumerate(_calls(reply, request)):
+        calls = _calls(reply, request)
+        if self.wants:
+            self.wants.seal(calls)
+        for index, call in enumerate(calls):
             function: Json = call["function"]
             found.append(D({"tool_calls": [{**call, "index": index, "function": {**function, "arguments": ""}}]}))
             found += _argument_chunks(index, function["arguments"], reply.chunk_size)
@@ -81,7 +88,9 @@ class Chat:
         return {"id": "c1", "choices": [choice], "usage": {"prompt_tokens": prompt, "completion_tokens": completion}}
 
     def sent(self, data: bytes) -> None:
-        """Nothing of an answer has to come back as it was."""
+        """Remember what has to come back as it was."""
+        if self.wants:
+            self.wants.sent(data)
 
 
 def _calls(reply: Reply, request: Request) -> list[Json]:

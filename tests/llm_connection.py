@@ -31,6 +31,7 @@ class Host(Protocol):
     latency: float
     first_token: float
     gap: float
+    connections: int
 
     def parsed(self, raw: bytes) -> Json: ...
     def dialect_of(self, request: Request) -> Dialect | None: ...
@@ -48,6 +49,7 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
+        self._server.connections += 1
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._task:

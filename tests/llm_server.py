@@ -43,6 +43,7 @@ class LLMServer:
 
     latency: seconds before the head of every answer; first_token, gap: as in Reply, for those that say nothing.
     requests: all calls of a model, in order. violations: why requests were refused, and calls that no script expected.
+    connections: how many were made so far.
     """
 
     def __init__(
@@ -50,11 +51,12 @@ class LLMServer:
     ) -> None:
         self.latency, self.first_token, self.gap, self.bench = latency, first_token, gap, bench
         self.requests: list[Request] = []
+        self.connections = 0
         self.violations: list[str] = []
         self.pages: dict[str, object] = {"/v1/models": {"object": "list", "data": [{"id": "m", "object": "model"}]}}
         self._port, self._rules = port, list[Rule]()
-        self.messages = Messages()
-        self.dialects: Sequence[Dialect] = (Chat(), self.messages)
+        self.chat, self.messages = Chat(), Messages()
+        self.dialects: Sequence[Dialect] = (self.chat, self.messages)
         self.keep_log = True
 
     def __enter__(self) -> Self:
@@ -92,6 +94,7 @@ class LLMServer:
         self._rules.clear()
         self.requests.clear()
         self.violations.clear()
+        self.chat.wants = None
         self.messages.thoughts.forget()
 
     async def start(self) -> None:

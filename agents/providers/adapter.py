@@ -7,7 +7,7 @@ because they would cost more than the rest of a run (docs/performance).
 import contextlib
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterator, Sequence
 from typing import ClassVar, Protocol
 
 import httpx2
@@ -80,12 +80,13 @@ class StreamingProvider(ABC):
         with cancel.on_cancel(self._client.line.cut):
             try:
                 with contextlib.closing(self._open(request)) as response:
-                    yield from self._read(response, cancel)
+                    answer = yield from self._read(response, cancel)
             except _FAILURES as error:
                 cancel.check()
                 # Without its cause, which holds the request and with it the key.
                 raise self._failure(error) from None
-        self._busy = False
+        self._free(cancel)  # Before the Reply, after which nobody asks for more.
+        yield from answer.end(self._ids)
 
     def models(self, cancel: CancelToken) -> list[str]:
         """Return the names of the models the server offers, sorted. Raises: ProviderError, Cancelled."""
@@ -114,7 +115,7 @@ class StreamingProvider(ABC):
         except _FAILURES as error:
             cancel.check()
             raise self._failure(error) from None
-        self._busy = False
+        self._free(cancel)
         return answer if isinstance(answer, dict) else {}
 
     def close(self) -> None:
@@ -141,6 +142,10 @@ class StreamingProvider(ABC):
         self._client.line.ready()
         self._busy = True
 
+    def _free(self, cancel: CancelToken) -> None:
+        """The call is over. Whoever sets the token at this moment may still be about to cut the line."""
+        self._busy = cancel.is_set()
+
     def _post(self, body: Sequence[bytes]) -> httpx2.Response:
         response = self._client.post(body)
         if response.headers.get("content-type", "").startswith("text/html"):
@@ -148,7 +153,8 @@ class StreamingProvider(ABC):
             raise errors.failure(Trouble.REFUSED_REQUEST, "it answered with a web page; check the address")
         return response
 
-    def _read(self, response: httpx2.Response, cancel: CancelToken) -> Iterator[Chunk]:
+    def _read(self, response: httpx2.Response, cancel: CancelToken) -> Generator[Chunk, None, Answer]:
+        """Yield the pieces of an answer, return it when it is whole."""
         answer = self._answer()
         try:
             yield from self._deltas(response, answer, cancel)
@@ -160,7 +166,7 @@ class StreamingProvider(ABC):
         cancel.check()
         if answer.finish_reason is None:
             raise errors.failure(Trouble.BROKEN_STREAM, "the stream ended early", usage=answer.usage)
-        yield from answer.end(self._ids)
+        return answer
 
     def _deltas(self, response: httpx2.Response, answer: Answer, cancel: CancelToken) -> Iterator[Chunk]:
         """Yield what each read brought, in one piece."""

@@ -7,7 +7,7 @@ from uuid import uuid4
 
 from pydantic import JsonValue
 
-from agents.providers.codec import loads
+from agents.providers.codec import loads_exactly
 from agents.providers.names import legal_name
 from memory.messages import ToolUse
 from memory.text import clean, clean_json
@@ -39,7 +39,7 @@ def finished(identity: str, name: str, text: str, used: set[str], *, cut: bool) 
 def as_object(text: str) -> dict[str, JsonValue] | None:
     """Return the JSON object that `text` is, cleaned; None when it is none."""
     try:
-        value = clean_json(loads(text))
+        value = clean_json(loads_exactly(text))
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None

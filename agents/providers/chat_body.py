@@ -4,64 +4,73 @@ The history is translated once, and so is what stands before it. The messages co
 of a run begin with the same bytes.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
 from pydantic import JsonValue
 
 from agents.providers.base import Load, ModelRequest
-from agents.providers.images import key_of, with_images
+from agents.providers.chat_messages import Back, ChatMessages, Translate
+from agents.providers.images import with_images
 from agents.providers.names import legal_name
 from agents.providers.translated import Piece, Translated
 from memory.encoding import dumps
-from memory.messages import File, Image, Message, Text, ToolResult, ToolUse
+from memory.messages import Image, Message
 from tools.base import ToolSpec
 
-NO_OUTPUT = "(no output)"
 MEMO = "chat_body"
-
-type Translate = Callable[[Message, set[str], dict[bytes, Image]], Sequence[JsonValue]]
 
 
 class ChatBody:
     """Serialises the calls of one run. Other dialects open the body otherwise and translate messages otherwise.
 
     limit_field: the server's name for the limit of output tokens.
+    maker: whose thoughts go there; empty for nobody's.
     memo: under which name a request keeps what was made of its messages.
     """
 
     memo = MEMO
 
-    def __init__(self, limit_field: str) -> None:
+    def __init__(self, limit_field: str, maker: str = "") -> None:
         self._limit_field = limit_field
+        self._maker = maker
         self._asked: tuple[ModelRequest, bool] | None = None
         self._opening = b""
         self._system: list[bytes] = []
-        self._history = Translated(partial(_piece, self._translate()), _comma)
+        self._own: dict[str, object] = {}
+        self._history = self._kept(self._own, Back.OWN)
 
     @property
     def ids(self) -> set[str]:
         """Of all tool calls in the messages of the last request."""
         return self._history.ids
 
-    def serialise(self, request: ModelRequest, *, with_usage: bool) -> list[bytes]:
+    def serialise(self, request: ModelRequest, *, with_usage: bool, back: Back = Back.OWN) -> list[bytes]:
         """Return the body in pieces, because a long history costs more to join than everything else in its request.
-        `with_usage` asks the server to count tokens, which some refuse."""
+        `with_usage` asks the server to count tokens, which some refuse; `back` says which thoughts it gets back."""
         asked = replace(request, messages=(), tools=tuple(request.tools)), with_usage
         if asked != self._asked:
             opening = dumps(self._head(request, with_usage))[:-1] + b',"messages":['
             self._asked, self._opening, self._system = asked, opening, _system(request)
-        kept = request.memo.setdefault(self.memo, self._history) if request.memo is not None else self._history
-        assert isinstance(kept, Translated)
+        self._history = kept = self._kept(self._own if request.memo is None else request.memo, back)
         kept.follow(request.messages)
-        self._history = kept
         between = [b","] if self._system and kept.sent else []
         return [self._opening, *self._system, *between, *self._with_images(kept, request.load), b"]}"]
 
-    def _translate(self) -> Translate:
+    def _kept(self, memo: dict[str, object], back: Back) -> Translated:
+        """What was made of the messages; what was made of them otherwise for the same server is let go."""
+        name = f"{self.memo} {self._maker} "
+        if (kept := memo.get(name + back)) is None:
+            for other in Back:
+                memo.pop(name + other, None)
+            kept = memo[name + back] = Translated(partial(_piece, self._translate(back)), _comma)
+        assert isinstance(kept, Translated)
+        return kept
+
+    def _translate(self, back: Back) -> Translate:
         """Return what says what may be sent of a message, and adds its calls and pictures."""
-        return translate
+        return ChatMessages(self._maker, back).translate
 
     def _with_images(self, kept: Translated, load: Load | None) -> Iterator[bytes]:
         return with_images(kept, load, _image)
@@ -101,52 +110,5 @@ def _piece(translate: Translate, messages: Sequence[Message]) -> Piece:
     return Piece(list(messages), dumps(sent)[1:-1] if sent else b"", ids, images=images)
 
 
-def translate(message: Message, ids: set[str], images: dict[bytes, Image]) -> list[JsonValue]:
-    """Return what may be sent of a message, which may be nothing (HIS-04), and add its calls and pictures."""
-    if any(block.type == "image" for block in message.blocks):
-        return [{"role": message.role, "content": _parts(message, images)}]
-    sent: list[JsonValue] = []
-    texts: list[str] = []
-    calls: list[JsonValue] = []
-    for block in message.blocks:
-        if block.type == "text" or block.type == "file":
-            texts.append(block.text if block.type == "text" else block.told)
-        elif block.type == "tool_use":
-            ids.add(block.id)
-            calls.append(_call(block))
-        elif block.type == "tool_result":
-            sent.append(_result(block))
-    text = "\n\n".join(filter(str.strip, texts))
-    if calls:
-        sent.append({"role": "assistant", "content": text or None, "tool_calls": calls})
-    elif text:
-        sent.append({"role": message.role, "content": text})
-    return sent
-
-
-def _parts(message: Message, images: dict[bytes, Image]) -> list[JsonValue]:
-    """Return a message with pictures, with a key in the place of each."""
-    parts: list[JsonValue] = []
-    for block in message.blocks:
-        if isinstance(block, Image):
-            key = key_of(block)
-            images[key] = block
-            parts += [{"type": "text", "text": block.told}, key.decode()]
-        elif isinstance(block, Text | File) and (text := block.told if isinstance(block, File) else block.text).strip():
-            parts.append({"type": "text", "text": text})
-    return parts
-
-
 def _image(image: Image, content: str) -> JsonValue:
     return {"type": "image_url", "image_url": {"url": f"data:{image.media_type};base64,{content}"}}
-
-
-def _result(block: ToolResult) -> dict[str, JsonValue]:
-    content = block.content if block.content.strip() else NO_OUTPUT
-    return {"role": "tool", "tool_call_id": block.id, "content": f"Error: {content}" if block.is_error else content}
-
-
-def _call(block: ToolUse) -> JsonValue:
-    """The keys are sorted: JSONB keeps no order, and the prefix must be the same bytes after a reload."""
-    arguments = dumps(block.arguments, sort_keys=True).decode()
-    return {"id": block.id, "type": "function", "function": {"name": legal_name(block.name), "arguments": arguments}}

@@ -11,6 +11,8 @@ from memory.messages import ToolUse
 
 # No honest server names so many others in the middle of a call.
 LOOKS = 100
+# No honest reply makes as many, and each takes memory however little is in it.
+MOST_CALLS = 2_000
 
 
 @dataclass(slots=True)
@@ -18,6 +20,7 @@ class _Call:
     id: str = ""
     index: JsonValue = None
     name: str = ""
+    seal: str = ""
     arguments: list[str] = field(default_factory=list)
     looks: int = 0
 
@@ -32,12 +35,19 @@ class Calls:
     """A new id starts a new call even when the index repeats; a piece that names none of them continues the last.
 
     The last call is known of each index, and of each id together with an index; None stands for any index.
+    maker: who seals the calls.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, maker: str = "") -> None:
+        self._maker = maker
         self._calls: list[_Call] = []
         self._of_index: dict[JsonValue, _Call] = {}
         self._of_id: dict[tuple[str, JsonValue], _Call] = {}
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there are more than any reply makes."""
+        return len(self._calls) > MOST_CALLS
 
     def feed(self, piece: dict[str, JsonValue], room: int) -> int:
         """Take in one element of `tool_calls`, `room` characters of its arguments at most. Returns how many it brought,
@@ -53,16 +63,26 @@ class Calls:
         call.name = call.name or name
         arguments = _text(function.get("arguments"))
         call.arguments.append(arguments[: max(room, 0)])
-        return len(name) + len(arguments)
+        return len(name) + len(arguments) + self._sealed(call, piece.get("extra_content"), room)
+
+    def _sealed(self, call: _Call, seal: JsonValue, room: int) -> int:
+        """Keep what has to come back with the call as it is, however the vendor calls it inside. Returns its length."""
+        if not (self._maker and isinstance(seal, dict) and seal):
+            return 0
+        text = dumps(seal).decode()
+        if len(text) <= room:
+            call.seal = text
+        return len(text)
 
     def end(self, taken: Collection[str], *, cut: bool) -> tuple[ToolUse, ...]:
         """Return the calls. `taken` ids are replaced, since an id must be unique in a conversation; `cut`: the output
         limit was hit."""
         used = set(taken)
-        return tuple(
-            finished(call.id, call.name, "".join(call.arguments), used, cut=cut and call is self._calls[-1])
-            for call in self._calls
-        )
+        return tuple(self._whole(call, used, cut=cut and call is self._calls[-1]) for call in self._calls)
+
+    def _whole(self, call: _Call, used: set[str], *, cut: bool) -> ToolUse:
+        use = finished(call.id, call.name, "".join(call.arguments), used, cut=cut)
+        return use.model_copy(update={"signature": call.seal, "maker": self._maker}) if call.seal else use
 
     def _start(self, index: JsonValue) -> _Call:
         call = _Call(index=index)

@@ -19,9 +19,10 @@ class ChatReply:
 
     longest: characters that are taken of text and calls together, and of thoughts. The reply ends with the first
     (`is_full`), while thoughts that go on are only let go: nobody sees them, and a good answer may follow.
+    maker: who may want back what it has thought; empty for nobody.
     """
 
-    def __init__(self, longest: int) -> None:
+    def __init__(self, longest: int, maker: str = "") -> None:
         self.finish_reason: str | None = None
         self.received = 0
         self.is_over = False
@@ -30,7 +31,9 @@ class ChatReply:
         self._told, self._counted = Usage(), 0
         self._text = Pieces()
         self._thinking = Pieces()
-        self._calls = Calls()
+        self._calls = Calls(maker)
+        self._maker = maker
+        self._thinker = ""
 
     def feed(self, payload: Payload) -> None:
         """Take one chunk in. `choices` may be empty or missing, as in counts of tokens (case PRV-05)."""
@@ -50,7 +53,7 @@ class ChatReply:
     @property
     def is_full(self) -> bool:
         """Whether it is over because there is no room for more."""
-        return self._room < 0
+        return self._room < 0 or self._calls.is_full
 
     def over(self) -> None:
         """The server says that nothing more comes."""
@@ -66,7 +69,7 @@ class ChatReply:
         yield from _deltas(self._thinking.end(), self._text.end())
         blocks: list[Block] = []
         if self._thinking.text:
-            blocks.append(Thinking(text=self._thinking.text))
+            blocks.append(Thinking(text=self._thinking.text, maker=self._thinker))
         if self._text.text:
             blocks.append(Text(text=self._text.text))
         cut = _FINISH.get(self.finish_reason or "") is Finish.LENGTH
@@ -91,7 +94,9 @@ class ChatReply:
             self.finish_reason = "length"
 
     def _delta(self, delta: Payload) -> None:
-        if thought := _plain(delta.get("reasoning_content")) or _plain(delta.get("reasoning")):
+        if thought := _plain(delta.get("reasoning_content")):
+            self._thinker = self._maker  # Who gives thoughts this name takes them back under it.
+        if thought := thought or _plain(delta.get("reasoning")):
             self.received += len(thought)
             self._thinking.feed(thought[: self._room_to_think])
             self._room_to_think = max(self._room_to_think - len(thought), 0)
@@ -103,7 +108,7 @@ class ChatReply:
         pieces = delta.get("tool_calls")
         if isinstance(pieces, list):
             for piece in pieces:
-                if isinstance(piece, dict):
+                if isinstance(piece, dict) and not self._calls.is_full:
                     self._take_up(self._calls.feed(piece, self._room))
 
     def _usage(self, usage: Payload, model: str) -> Usage:

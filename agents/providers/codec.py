@@ -2,10 +2,15 @@
 
 import json
 import math
+import re
 from typing import cast
 
 import orjson
 from pydantic import JsonValue
+
+# The shortest whole number that does not fit into 64 bits.
+_LONG = re.compile(r"\d{19}")
+_LONG_BYTES = re.compile(rb"\d{19}")
 
 
 def loads(data: bytes | str) -> JsonValue:
@@ -18,6 +23,12 @@ def loads(data: bytes | str) -> JsonValue:
         return cast(JsonValue, orjson.loads(data))
     except orjson.JSONDecodeError:
         return _loads_leniently(data)
+
+
+def loads_exactly(data: bytes | str) -> JsonValue:
+    """As `loads`, but whole numbers of any length stay what they are, where orjson makes them the nearest float."""
+    found = _LONG.search(data) if isinstance(data, str) else _LONG_BYTES.search(data)
+    return _loads_leniently(data) if found else loads(data)
 
 
 def _loads_leniently(data: bytes | str) -> JsonValue:

@@ -42,14 +42,23 @@ _STATUS = {
     504: Trouble.TIMEOUT,
     524: Trouble.TIMEOUT,
 }
+# Too long for the model, and for nothing else: a server may say so under any status.
+_TOO_LONG = (
+    r"context_length_exceeded|exceed_context_size|(prompt_tokens|context_window)_exceeded|context (size|window|length)"
+    r"|maximum (context|prompt|model|input) length|(prompt|input) (is |was )?too long|range of input length"
+    r"|token count\b.{0,40}exceed|input tokens exceed|more than max tokens allowed"
+    r"|\b(prompt|input|request)( [\w()]+){0,3} exceed\w* (the )?(model )?(max|token limit)"
+    r"|must have (less|fewer) than \d+ tokens|tokens\b.{0,40}must be <= ?\d"
+    r"|reduce the length of (the|your) (message|prompt|input)|request too large for|tokens must be reduced"
+)
 # What these say does not pass by waiting, whatever words come with them.
 _FINAL = {400, 401, 402, 403, 404, 413, 422}
 # Tried in order against the vendor's code, type and message; the first that is found decides.
 _WORDS = (
     (
         Trouble.OUT_OF_CREDIT,
-        r"insufficient_quota|billing_hard_limit|billing_error|spend_limit_reached|no credit"
-        r"|insufficient (credit|balance)|credit balance is too low",
+        r"insufficient_quota|billing_hard_limit|billing_error|spend_limit_reached|(no|any|available|out of) credit"
+        r"|insufficient (credit|balance|funds)|credit balance is too low|spending (limit|cap)",
     ),
     (
         Trouble.NO_TOOLS,
@@ -58,15 +67,15 @@ _WORDS = (
     ),
     (Trouble.ANSWER_LIMIT, r"\bmax\w*tokens\W+must be (less|at most|<|no (more|greater))"),
     (Trouble.TOO_LONG, r"\bmax\w*tokens\W+must be at least \d+, got -"),
-    (
-        Trouble.TOO_LONG,
-        r"context_length_exceeded|exceed_context_size|maximum context length|context (size|window|length|limit)"
-        r"|prompt is too long|too many (input )?tokens",
-    ),
+    (Trouble.TOO_LONG, rf"{_TOO_LONG}|context limit|too many (input )?tokens"),
     # In its own words, not in those of a request that it repeats after them.
     (Trouble.ANSWER_LIMIT, r"\A.{0,200}?\bmax\w*tokens\b(?![\"']\s*:)"),
     (Trouble.REFUSED_REQUEST, r"no endpoints found matching your data policy"),
-    (Trouble.BAD_KEY, r"invalid_api_key|authentication_error|(incorrect|invalid|wrong|missing).{0,20}api.?key"),
+    (
+        Trouble.BAD_KEY,
+        r"invalid_api_key|authentication_error|(incorrect|invalid|wrong|missing|expired).{0,20}api.?key"
+        r"|api.?key.{0,20}(not valid|not found|incorrect|invalid|wrong|missing|expired)",
+    ),
     (
         Trouble.MODEL_UNKNOWN,
         r"model_not_found|invalid_model|model\b.{0,80}(not found|does not exist|not exist|unknown|not a valid)"
@@ -202,9 +211,11 @@ def _positive(seconds: float) -> float | None:
 
 
 def _trouble_of(status: int, hints: str) -> Trouble:
-    named = next((trouble for trouble, words in _WORDS if re.search(words, hints, re.I | re.S)), None)
+    named = next((trouble for trouble, words in _WORDS if _found(words, hints)), None)
     if status in _FINAL and named in _RETRYABLE:
         named = None
+    if (status == 429 or status >= 500) and named is Trouble.TOO_LONG and _found(_TOO_LONG, hints):
+        return Trouble.TOO_LONG
     if status == 429:
         return Trouble.OUT_OF_CREDIT if named is Trouble.OUT_OF_CREDIT else Trouble.RATE_LIMITED
     if status in _STATUS:
@@ -214,6 +225,10 @@ def _trouble_of(status: int, hints: str) -> Trouble:
     if status == 404:
         return named or (Trouble.MODEL_UNKNOWN if "model" in hints.lower() else Trouble.REFUSED_REQUEST)
     return named or Trouble.REFUSED_REQUEST
+
+
+def _found(pattern: str, hints: str) -> bool:
+    return re.search(pattern, hints, re.I | re.S) is not None
 
 
 def _short(read: tuple[str, str]) -> tuple[str, str]:

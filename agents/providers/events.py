@@ -8,7 +8,7 @@ from pydantic import JsonValue
 from agents.providers import errors
 from agents.providers.base import Trouble
 from agents.providers.bounds import LONGEST_PIECE, read_whole, too_long
-from agents.providers.codec import loads
+from agents.providers.codec import loads, loads_exactly
 from agents.providers.sse import SSE, Splitter
 
 type Payload = dict[str, JsonValue]
@@ -52,7 +52,8 @@ def payload_of(item: SSE) -> Payload | None:
         ProviderError: not JSON.
     """
     try:
-        payload = loads(item.data)
+        # Some bring the arguments of a call as an object.
+        payload = loads_exactly(item.data) if b"tool" in item.data else loads(item.data)
     except ValueError:
         if item.event != b"error":
             raise errors.failure(Trouble.BROKEN_STREAM, "a piece of the stream was not JSON") from None

@@ -8,10 +8,11 @@ from pydantic import JsonValue
 
 from agents.providers.base import GONE, Endpoint, Load, ModelRequest
 from agents.providers.capabilities import Capabilities, positive
-from agents.providers.chat_body import NO_OUTPUT, ChatBody, Translate, tool
+from agents.providers.chat_body import ChatBody, tool
+from agents.providers.chat_messages import NO_OUTPUT, Back, Translate
 from agents.providers.chat_reply import ChatReply
 from agents.providers.client import Dialect
-from agents.providers.codec import loads
+from agents.providers.codec import loads_exactly
 from agents.providers.events import Payload
 from agents.providers.images import key_of, with_images
 from agents.providers.names import legal_name
@@ -33,7 +34,7 @@ class OllamaBody(ChatBody):
         self._endpoint = endpoint
         super().__init__("num_predict")
 
-    def _translate(self) -> Translate:
+    def _translate(self, back: Back) -> Translate:
         return OllamaMessages().translate
 
     def _with_images(self, kept: Translated, load: Load | None) -> Iterator[bytes]:
@@ -68,7 +69,7 @@ class OllamaMessages:
             if block.type == "tool_use":
                 ids.add(block.id)
                 self._names[block.id] = legal_name(block.name)
-                arguments = loads(dumps(block.arguments, sort_keys=True))
+                arguments = loads_exactly(dumps(block.arguments, sort_keys=True))
                 function: JsonValue = {"name": legal_name(block.name), "arguments": arguments}
                 calls.append({"id": block.id, "function": function})
             elif block.type == "tool_result":

@@ -3,7 +3,10 @@
 Importing this module imports the SDK (27 MB), so only `catalog.connect` does.
 """
 
+import re
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from urllib.parse import urlsplit
 
 import httpx2
 import openai
@@ -11,10 +14,42 @@ import openai
 from agents.providers.adapter import StreamingProvider
 from agents.providers.base import Endpoint, ModelRequest
 from agents.providers.chat_body import ChatBody
+from agents.providers.chat_messages import Back
 from agents.providers.chat_reply import ChatReply
 from agents.providers.client import Dialect, Refused
 
-_refuse_usage: set[str] = set()
+# What servers say of a field that they do not know.
+_UNKNOWN = re.compile(
+    r"unsupported|not supported|not permitted|not allowed|unexpected|unknown|unrecognized|extra", re.I
+)
+_SEAL = re.compile(r"thought.?signature", re.I)
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How a server wants a model to be called.
+
+    counts: it can be asked to count tokens. back: the thoughts that it gets back.
+    """
+
+    counts: bool = True
+    back: Back = Back.OWN
+
+    def after(self, refused: Refused) -> "Manner":
+        """Return the manner that it may have meant with its refusal, which may be this one."""
+        words = str(refused.body)
+        if refused.status not in (400, 422):
+            return self
+        if self.counts and ("stream_options" in words or "include_usage" in words):
+            return replace(self, counts=False)
+        if self.back is not Back.OWN:
+            return self
+        if "reasoning_content" in words:
+            return replace(self, back=Back.NONE if _UNKNOWN.search(words) else Back.THOUGHTS)
+        return replace(self, back=Back.SEALS) if _SEAL.search(words) else self
+
+
+_manners: dict[tuple[str, str], Manner] = {}
 
 
 def sdk_of(endpoint: Endpoint, http: httpx2.Client, headers: Mapping[str, str] | None = None) -> openai.OpenAI:
@@ -46,28 +81,36 @@ class OpenAIProvider(StreamingProvider):
         self, endpoint: Endpoint, *, limit_field: str = "max_completion_tokens", body: ChatBody | None = None
     ) -> None:
         super().__init__(endpoint)
-        self._body = body or ChatBody(limit_field)
+        self._maker = urlsplit(endpoint.base_url).netloc
+        self._body = body or ChatBody(limit_field, self._maker)
 
     def _open(self, request: ModelRequest) -> httpx2.Response:
-        """A server that refuses to count tokens is asked once more without, for good (case PRV-05)."""
-        address = self._endpoint.base_url
-        if address not in _refuse_usage:
+        """A server that refuses a field of the call, or wants one, is asked once more in its manner, and from then on
+        when it takes that (cases PRV-05, PRV-08): many repeat the whole request, whatever they refuse in it."""
+        place = self._endpoint.base_url, request.model
+        manner = _manners.get(place, Manner())
+        body = self._written(request, manner)
+        while True:
             try:
-                return self._post(self._body.serialise(request, with_usage=True))
+                response = self._post(body)
             except Refused as refused:
-                if not _is_about_usage(refused):
+                other, before = manner.after(refused), body
+                if other == manner:
                     raise
-                _refuse_usage.add(address)
-        return self._post(self._body.serialise(request, with_usage=False))
+                manner, body = other, self._written(request, other)
+                if b"".join(body) == b"".join(before):
+                    raise
+            else:
+                if manner != Manner():
+                    _manners[place] = manner
+                return response
+
+    def _written(self, request: ModelRequest, manner: Manner) -> list[bytes]:
+        return self._body.serialise(request, with_usage=manner.counts, back=manner.back)
 
     def _answer(self) -> ChatReply:
-        return ChatReply(self._endpoint.answer_length)
+        return ChatReply(self._endpoint.answer_length, self._maker)
 
     @property
     def _ids(self) -> Collection[str]:
         return self._body.ids
-
-
-def _is_about_usage(refused: Refused) -> bool:
-    words = str(refused.body)
-    return refused.status in (400, 422) and ("stream_options" in words or "include_usage" in words)

@@ -1,5 +1,6 @@
 """Whole runs with a model that speaks Anthropic's Messages, and with one after the other."""
 
+import itertools
 from collections.abc import Callable
 
 import pytest
@@ -7,14 +8,16 @@ import pytest
 from agents.models import ModelCall
 from goals.models import Goal
 from memory import transcript
-from memory.models import AgentRun, RunStatus, ThreadMessage
+from memory.models import AgentRun, HistoryEntry, RunStatus, ThreadMessage
 from tests.factories import think_with
+from tests.llm_reasoning import Wants
 from tests.llm_script import Reply, Request, Status, Step
 from tests.llm_server import LLMServer
 
 type Say = Callable[[str], AgentRun]
 
 NOTE = ("create_note", {"title": "Shoes", "body": "New ones"})
+SEARCH = ("search_notes", {"query": "shoes"})
 THOUGHT = "Plan:  two  spaces\n\n— ok "
 
 
@@ -55,6 +58,26 @@ def test_prv_08_thoughts_come_back_from_the_database(
         assert second["type"] == "redacted_thinking"
     assert llm.requests[2].raw.startswith(llm.requests[1].raw.removesuffix(b"]}]}"))
     assert THOUGHT.strip() in told(anthropic)
+
+
+@pytest.mark.parametrize("what", ["thoughts", "seals"])
+def test_prv_08_results_are_seen_by_a_model_that_wants_its_thoughts_back(
+    goal: Goal, say: Say, llm: LLMServer, forgotten: Callable[[], None], what: str
+) -> None:
+    think_with(goal.user, llm.url)
+    llm.chat.wants = Wants(what)  # type: ignore[arg-type]
+    llm.script(
+        [Reply(calls=[NOTE], thinking=THOUGHT), Reply(calls=[SEARCH], thinking="Hm."), Reply("Noted.", thinking="So.")]
+    )
+    say("Note: new shoes")
+    forgotten()
+    llm.script([Reply("You are welcome.", thinking="How kind.")])
+    say("Thanks")
+    assert told(goal)[-1] == "You are welcome."
+    assert (len(llm.requests), llm.violations) == (4, []), "no step is refused"
+    assert not HistoryEntry.objects.exclude(quarantine="").exists()
+    for before, after in itertools.pairwise(llm.requests):
+        assert after.raw.startswith(before.raw.removesuffix(b"]}"))
 
 
 def test_prv_03_c_what_broke_off_is_not_shown_twice(anthropic: Goal, say: Say, llm: LLMServer) -> None:

@@ -4,10 +4,12 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 
 import pytest
+from pydantic import JsonValue
 
 from agents.providers import probe
-from agents.providers.base import Endpoint, ModelRequest, ProviderError, Trouble
+from agents.providers.base import Endpoint, Finish, ModelRequest, ProviderError, Reply, Trouble
 from agents.providers.bounds import LONGEST_ERROR, LONGEST_LIST, LONGEST_PIECE
+from agents.providers.chat_calls import MOST_CALLS
 from agents.providers.chat_reply import ChatReply
 from agents.providers.codec import loads
 from agents.providers.openai import OpenAIProvider
@@ -119,3 +121,31 @@ def test_a_piece_costs_the_same_however_many_came_before(pieces: Callable[[], It
         reply.feed(payload)
         list(reply.deltas())
     assert time.thread_time() - started < 5
+
+
+def _nothing() -> Iterator[dict[str, JsonValue]]:
+    """New calls without name and arguments, of which none takes room."""
+    for start in range(0, 100_000, 1_000):
+        calls: list[JsonValue] = [{"id": f"c{start + at}", "function": {}} for at in range(1_000)]
+        yield {"choices": [{"delta": {"tool_calls": calls}}]}
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_a_reply_of_calls_without_anything_in_them_is_over_when_there_are_too_many(together: bool) -> None:
+    reply, fed = ChatReply(200_000), 0
+    sent = list(_nothing())
+    if together:
+        sent = [{"choices": [{"delta": {"tool_calls": [call for each in sent for call in _of(each)]}}]}]
+    for payload in sent:
+        reply.feed(payload)
+        fed += 1
+        if reply.is_full:
+            break
+    assert fed <= MOST_CALLS // 1_000 + 1
+    *_, whole = reply.end(())
+    assert isinstance(whole, Reply)
+    assert (len(whole.message.calls), whole.finish) == (MOST_CALLS + 1, Finish.LENGTH)
+
+
+def _of(payload: dict[str, JsonValue]) -> list[JsonValue]:
+    return payload["choices"][0]["delta"]["tool_calls"]  # type: ignore[index, call-overload, return-value]

@@ -1,8 +1,10 @@
 """What every adapter keeps, over real HTTP against a strict server that speaks its dialect: answers."""
 
+import contextlib
 import itertools
 import threading
 import time
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -13,13 +15,14 @@ from agents.providers.base import (
     Finish,
     ModelRequest,
     Provider,
+    Reply as Answered,
     TextDelta,
     ThinkingDelta,
 )
 from agents.providers.catalog import connect
 from agents.providers.pool import lease
 from memory.messages import Text, Thinking, ToolResult, tool, user
-from tests.agents.providers.conftest import KEY, KINDS, READ_FILE, Ask, answered
+from tests.agents.providers.conftest import KEY, KINDS, READ_FILE, SERVERS, Ask, answered
 from tests.llm_server import Hang, LLMServer, Reply, Status
 from tools.cancel import Cancelled, CancelToken
 
@@ -124,6 +127,37 @@ def test_the_connection_is_reused_and_the_prefix_stays_the_same(server: LLMServe
     bodies = [request.raw for request in server.requests]
     for earlier, later in itertools.pairwise(bodies):
         assert later.startswith(earlier.rstrip(b"]}"))
+
+
+def test_a_connection_that_has_served_a_run_serves_the_next(kind: str) -> None:
+    """Who runs an agent takes the reply and does not look whether anything follows."""
+    with SERVERS.get(kind, LLMServer)() as server:
+        server.always(Reply("ok", calls=[A]))
+        for _ in range(3):
+            with lease(Endpoint(kind, server.url, KEY, anywhere=True)) as provider:
+                stream = provider.stream(ModelRequest("m", "", [user("hi")]), CancelToken())
+                assert next(chunk for chunk in stream if isinstance(chunk, Answered)).message.text == "ok"
+        assert server.connections == 1
+
+
+class Late(CancelToken):
+    """Set at the very end of a call, when the answer is there."""
+
+    @contextlib.contextmanager
+    def on_cancel(self, callback: Callable[[], None]) -> Iterator[None]:
+        with super().on_cancel(callback):
+            yield
+            self.cancel("too late")
+
+
+def test_a_connection_that_may_still_be_cut_serves_no_other_run(server: LLMServer, kind: str) -> None:
+    endpoint = Endpoint(kind, server.url, KEY, anywhere=True)
+    server.script([Reply("ok")])
+    with lease(endpoint) as provider:
+        cut = provider._client  # type: ignore[attr-defined]
+        list(provider.stream(ModelRequest("m", "", [user("hi")]), Late()))
+    with lease(endpoint) as provider:
+        assert provider._client is not cut  # type: ignore[attr-defined]
 
 
 def test_each_request_carries_the_key_and_what_the_sdk_says_of_itself(server: LLMServer, ask: Ask, kind: str) -> None:

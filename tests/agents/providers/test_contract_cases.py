@@ -42,6 +42,34 @@ def test_prv_04_cut_arguments_are_not_repaired(
     assert ask(user("hi"), *answered(heard.message), user("ping")).text == "pong"
 
 
+def _with_object(kind: str, arguments: str) -> Raw:
+    """An answer with a call whose arguments are an object, not the text of one."""
+    if kind == "anthropic":
+        call = f'{{"type":"tool_use","id":"c1","name":"read_file","input":{arguments}}}'
+        whole = f'{{"type":"message","content":[{call}],"stop_reason":"tool_use"}}'
+    else:
+        call = f'{{"id":"c1","function":{{"name":"read_file","arguments":{arguments}}}}}'
+        said = f'"message":{{"role":"assistant","tool_calls":[{call}]}}'
+        whole = f'{{"choices":[{{"finish_reason":"tool_calls",{said}}}],{said},"done":true}}'
+    return Raw([whole.encode()], content_type="application/json")
+
+
+@pytest.mark.parametrize("as_object", [False, True], ids=["text", "object"])
+@pytest.mark.parametrize("number", [2**63 - 1, -(2**63) - 1, 2**64, 123456789012345678901])
+def test_long_numbers_in_arguments_stay_what_they_are(
+    server: LLMServer, ask: Ask, kind: str, number: int, as_object: bool
+) -> None:
+    """Ids of other systems are longer than floats are exact, and none of them may become another."""
+    arguments = f'{{"id":{number}}}'
+    answer = _with_object(kind, arguments) if as_object else Reply(calls=[("read_file", arguments)])
+    server.script([answer, Reply("ok")])
+    heard = ask()
+    assert heard.calls[0][2] == {"id": number}
+    assert isinstance(heard.calls[0][2]["id"], int)
+    ask(user("hi"), *answered(heard.message))
+    assert str(number).encode() in server.requests[-1].raw
+
+
 @pytest.mark.parametrize(
     ("said", "kept"),
     [

@@ -134,8 +134,19 @@ def test_prv_05_c_a_server_that_refuses_to_count_is_asked_once_more_and_remember
         assert (heard.text, heard.reply.usage) == ("ok", Usage(None, None, None))
         ask()
     finally:
-        adapter._refuse_usage.clear()
+        adapter._manners.clear()
     assert ["stream_options" in request.body for request in server.requests] == [True, False, False]
+
+
+def test_prv_05_a_refusal_that_only_repeats_the_request_is_not_about_counting(server: LLMServer, ask: Ask) -> None:
+    def echo(request: Request) -> Status:
+        detail = {"type": "missing", "loc": ["body", "x"], "msg": "Field required", "input": request.body}
+        return Status(422, body={"detail": [detail]})
+
+    server.script([echo, echo, Reply("ok", usage=(7, 1))])
+    with pytest.raises(ProviderError):
+        ask()
+    assert ask().reply.usage == Usage(7, 1, None)
 
 
 def _prv_07() -> list[bytes]:
