@@ -65,6 +65,7 @@ _WORDS = (
         r"not support (tool|function)|no endpoints found that support tool|tools? param requires --jinja"
         r"|tool choice requires --enable",
     ),
+    (Trouble.TOO_LONG, r"\binputs?\W+tokens \+ \W*max"),
     (Trouble.ANSWER_LIMIT, r"\bmax\w*tokens\W+must be (less|at most|<|no (more|greater))"),
     (Trouble.TOO_LONG, r"\bmax\w*tokens\W+must be at least \d+, got -"),
     (Trouble.TOO_LONG, rf"{_TOO_LONG}|context limit|too many (input )?tokens"),
