@@ -37,8 +37,12 @@ class ConnectionForm(forms.Form):
     def values(self) -> tuple[Kind, Given]:
         """The chosen kind, and what is given of it; blanks are filled with what the kind offers."""
         kind = kind_of(self.cleaned_data["kind"])
-        url, key, model = (str(self.data.get(f"{kind.kind}-{name}", "")).strip() for name in ("url", "key", "model"))
+        url, key, model = (self.written(kind, name).strip() for name in ("url", "key", "model"))
         return kind, Given(model or next(iter(kind.models), ""), url or kind.default_base_url, key)
+
+    def written(self, kind: Kind, name: str, otherwise: str = "") -> str:
+        """What was written into a field of `kind` (url, key or model), so that a mistake elsewhere costs nothing."""
+        return str(self.data.get(f"{kind.kind}-{name}", otherwise))
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
@@ -64,7 +68,7 @@ class EditForm(forms.Form):
     api_key = forms.CharField(
         label=_("New key"),
         required=False,
-        widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
+        widget=forms.PasswordInput(attrs={"autocomplete": "off"}, render_value=True),
         help_text=_("Stored encrypted, never shown again. Blank keeps the key that is stored."),
     )
     model = forms.CharField(label=_("Model"), max_length=MODEL_LENGTH)

@@ -45,14 +45,24 @@ def connections_of(request: SignedInRequest) -> list[dict[str, object]]:
 
 
 def choices(form: ConnectionForm) -> dict[str, object]:
-    """What the options of the form show: each kind with (name, label) of the models it is known to have."""
+    """What the options of the form show: each kind with (name, label) of the models it is known to have, and with what
+    was written into its fields."""
     kinds, chosen = [], "demo"
     for kind in known_kinds():
         found = find_ollama(kind.default_base_url.removesuffix("/v1")) if kind.is_found else None
         models = [(name, f"{name}, {filesizeformat(size)}") for name, size in found or []]
-        kinds.append({"kind": kind, "models": models or [(name, name) for name in kind.models], "found": bool(models)})
         chosen = kind.kind if models else chosen
+        kinds.append({"kind": kind, "found": len(models), **_fields(form, kind, models)})
     return {"kinds": kinds, "chosen": form.data.get("kind", chosen)}
+
+
+def _fields(form: ConnectionForm, kind: Kind, found: list[tuple[str, str]]) -> dict[str, object]:
+    models = found or [(name, name) for name in kind.models]
+    model = form.written(kind, "model", models[0][0] if models else "")
+    if model and model not in dict(models):
+        models = [*models, (model, model)]
+    url = form.written(kind, "url", kind.default_base_url)
+    return {"models": models, "model": model, "url": url, "key": form.written(kind, "key")}
 
 
 def connect(request: SignedInRequest, form: ConnectionForm) -> bool:

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 
 import pytest
 from django.contrib.auth.models import User
@@ -10,7 +9,6 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
 from agents.models import ModelConnection
-from agents.providers import catalog
 from agents.services import assistant_of
 from tests.browser.access import assert_usable
 from tests.browser.conftest import signed_in
@@ -41,20 +39,6 @@ def page(browser: Browser, live_server: LiveServer, newcomer: User) -> Iterator[
     window: BrowserContext = signed_in(browser, live_server.url, newcomer)
     yield window.new_page()
     window.close()
-
-
-@pytest.fixture
-def lives_at(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], None]:
-    """Have the server of a kind at another address than its own."""
-
-    def lives_at(kind: str, address: str) -> None:
-        kinds = [
-            replace(each, default_base_url=address) if each.kind == kind else each for each in catalog.known_kinds()
-        ]
-        monkeypatch.setattr(catalog, "_KINDS", tuple(kinds))
-        monkeypatch.setattr(catalog, "_BY_NAME", {each.kind: each for each in kinds})
-
-    return lives_at
 
 
 def test_an_ollama_that_runs_is_found_and_connected(page: Page, newcomer: User, lives_at: Callable[..., None]) -> None:

@@ -1,7 +1,8 @@
 """The pages of models: what is connected, how it is tested and changed, and who does what."""
 
+import html
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
@@ -293,3 +294,55 @@ def test_the_table_knows_the_models_that_are_offered_and_their_snapshots() -> No
     assert known("openai", "gpt-5-mini-2025-08-07") == known("openai", "gpt-5-mini")
     assert known("anthropic", "claude-haiku-4-5-20251001").output_limit == 64_000
     assert known("compatible", "gpt-5-mini") == Capabilities()
+
+
+def written(client: Client, where: str, given: dict[str, str]) -> dict[str, str]:
+    """What the fields of a connection hold after a form was sent that could not be taken."""
+    answer = client.post(where, given)
+    assert answer.status_code == 422
+    page = answer.content.decode()
+    fields = dict(re.findall(r'<input class="input" id="[\w-]+" name="([\w-]+)"[^>]*? value="([^"]*)"', page))
+    for name, options in re.findall(r'<select class="select" id="[\w-]+" name="([\w-]+)">(.*?)</select>', page):
+        fields[name] = re.findall(r'<option value="([^"]*)" selected>', options)[0]
+    return {name: value for name, value in fields.items() if name in given}
+
+
+@pytest.mark.parametrize("where", ["/settings/models/", "/welcome/"])
+@pytest.mark.parametrize(
+    "given",
+    [
+        {
+            "kind": "compatible",
+            "compatible-url": "http://llm.example/v1",
+            "compatible-key": KEY,
+            "compatible-model": "",
+        },
+        {"kind": "compatible", "compatible-url": "llm.example", "compatible-key": KEY, "compatible-model": "<m>"},
+        {"kind": "openai", "openai-key": "", "openai-model": "gpt-9"},
+        {"kind": "nonsense", "openai-key": KEY, "openai-model": "gpt-9"},
+    ],
+)
+def test_a_mistake_loses_nothing_that_was_written(client: Client, where: str, given: dict[str, str]) -> None:
+    kept = {name: html.escape(value) for name, value in given.items() if name != "kind"}
+    assert written(client, where, given) == kept
+
+
+def test_a_limit_that_is_none_loses_nothing_that_was_written(client: Client) -> None:
+    given = {"kind": "openai", "openai-key": KEY, "openai-model": "gpt-9", "monthly": "much"}
+    assert written(client, "/welcome/", given) == {"openai-key": KEY, "openai-model": "gpt-9"}
+
+
+def test_a_mistake_in_a_change_loses_no_key(client: Client, user: User) -> None:
+    row = connection(user)
+    given = fields(client, row) | {"api_key": KEY, "context_length": "-1"}
+    assert f'value="{KEY}"' in client.post(f"/settings/models/{row.pk}/", given).content.decode()
+
+
+def test_the_model_that_was_chosen_of_those_found_stays_chosen(
+    client: Client, lives_at: Callable[[str, str], None]
+) -> None:
+    with OllamaServer() as server:
+        lives_at("ollama", server.url)
+        server.models = {"a": LocalModel(), "b": LocalModel(["completion"])}
+        given = {"kind": "ollama", "ollama-model": "b"}
+        assert written(client, "/welcome/", given) == {"ollama-model": "b"}
