@@ -9,6 +9,7 @@ from django.forms import BoundField
 from django.utils.translation import gettext_lazy as _
 
 from agents.connecting import Given
+from agents.connections import key_for
 from agents.models import ModelConnection
 from agents.providers import addresses
 from agents.providers.base import Routing
@@ -32,13 +33,16 @@ class ConnectionForm(forms.Form):
 
     def __init__(self, user: User, data: Any = None) -> None:
         super().__init__(data)
-        self._user = user
+        self.user = user
 
     def values(self) -> tuple[Kind, Given]:
-        """The chosen kind, and what is given of it; blanks are filled with what the kind offers."""
+        """The chosen kind, and what is given of it; blanks are filled with what the kind offers, and with the key that
+        is stored for the address."""
         kind = kind_of(self.cleaned_data["kind"])
         url, key, model = (self.written(kind, name).strip() for name in ("url", "key", "model"))
-        return kind, Given(model or next(iter(kind.models), ""), url or kind.default_base_url, key)
+        url = url or kind.default_base_url
+        key = key or key_for(self.user, kind.kind, url)
+        return kind, Given(model or next(iter(kind.models), ""), url, key)
 
     def written(self, kind: Kind, name: str, otherwise: str = "") -> str:
         """What was written into a field of `kind` (url, key or model), so that a mistake elsewhere costs nothing."""
@@ -49,7 +53,7 @@ class ConnectionForm(forms.Form):
         if "kind" not in cleaned:
             return cleaned
         kind, given = self.values()
-        check(self._user, kind, given)
+        check(self.user, kind, given)
         if kind.needs_key and not given.api_key:
             raise forms.ValidationError(_("This provider needs an API key."))
         if not given.model:

@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
 from agents.connecting import change_connection, choose_for_uses, connect_model, make_default, remove_connection
-from agents.connections import endpoint_of, uses_demo
+from agents.connections import endpoint_of, key_for, uses_demo
 from agents.models import ModelConnection
 from agents.providers.capabilities import Capabilities
 from agents.providers.catalog import Kind, kind_of, known_kinds
@@ -44,25 +44,30 @@ def connections_of(request: SignedInRequest) -> list[dict[str, object]]:
     return [{"row": row, "kind": kind_of(row.kind), "can": row.capabilities} for row in found]
 
 
-def choices(form: ConnectionForm) -> dict[str, object]:
+def choices(form: ConnectionForm, used: ModelConnection | None = None) -> dict[str, object]:
     """What the options of the form show: each kind with (name, label) of the models it is known to have, and with what
-    was written into its fields."""
+    was written into its fields; nothing yet, with what is `used`."""
     kinds, chosen = [], "demo"
     for kind in known_kinds():
         found = find_ollama(kind.default_base_url.removesuffix("/v1")) if kind.is_found else None
         models = [(name, f"{name}, {filesizeformat(size)}") for name, size in found or []]
         chosen = kind.kind if models else chosen
-        kinds.append({"kind": kind, "found": len(models), **_fields(form, kind, models)})
-    return {"kinds": kinds, "chosen": form.data.get("kind", chosen)}
+        kinds.append({"kind": kind, "found": len(models), **_fields(form, kind, models, used)})
+    return {"kinds": kinds, "chosen": form.data.get("kind", used.kind if used else chosen)}
 
 
-def _fields(form: ConnectionForm, kind: Kind, found: list[tuple[str, str]]) -> dict[str, object]:
+def _fields(
+    form: ConnectionForm, kind: Kind, found: list[tuple[str, str]], used: ModelConnection | None
+) -> dict[str, object]:
     models = found or [(name, name) for name in kind.models]
-    model = form.written(kind, "model", models[0][0] if models else "")
+    url, model = kind.default_base_url, models[0][0] if models else ""
+    if used is not None and used.kind == kind.kind:
+        url, model = used.address, used.model
+    url, model = form.written(kind, "url", url), form.written(kind, "model", model)
     if model and model not in dict(models):
         models = [*models, (model, model)]
-    url = form.written(kind, "url", kind.default_base_url)
-    return {"models": models, "model": model, "url": url, "key": form.written(kind, "key")}
+    has_key = bool(key_for(form.user, kind.kind, url))
+    return {"models": models, "model": model, "url": url, "key": form.written(kind, "key"), "has_key": has_key}
 
 
 def connect(request: SignedInRequest, form: ConnectionForm) -> bool:

@@ -94,6 +94,7 @@ def test_a_suggestion_is_sent_by_one_press(page: Page, goal: Goal) -> None:
     wait_for_end(page, goal)
     assert_equals_reload(page)
 
+
 def test_what_the_month_has_cost_is_told_without_a_reload(page: Page, goal: Goal, llm: LLMServer) -> None:
     think_with(goal.user, llm.url)
     set_price(goal.user, "compatible", "test-model", input=1_000, output=1_000)

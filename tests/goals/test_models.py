@@ -346,3 +346,62 @@ def test_the_model_that_was_chosen_of_those_found_stays_chosen(
         server.models = {"a": LocalModel(), "b": LocalModel(["completion"])}
         given = {"kind": "ollama", "ollama-model": "b"}
         assert written(client, "/welcome/", given) == {"ollama-model": "b"}
+
+
+def offered(page: str) -> tuple[str, str]:
+    """The kind that is chosen on a page with the form of a connection, and the model in its field."""
+    kind = re.findall(r'name="kind" id="[\w-]+" value="(\w+)" checked', page)
+    model = re.findall(rf'name="{kind[0]}-model" value="([^"]*)"', page)
+    return kind[0], model[0] if model else ""
+
+
+def test_the_way_back_to_the_first_page_shows_what_was_chosen(client: Client, user: User) -> None:
+    given = {"kind": "openai", "openai-key": KEY, "openai-model": "gpt-9", "monthly": "12.5"}
+    assert client.post("/welcome/", given).status_code == 302
+    page = client.get("/welcome/").content.decode()
+    assert offered(page) == ("openai", "gpt-9")
+    assert 'name="monthly" value="12.5"' in page
+    assert "canary" not in page
+    assert client.post("/welcome/", given | {"openai-key": ""}).status_code == 302, "the key is stored"
+    kept = ModelConnection.objects.get(user=user)
+    assert (kept.is_default, unseal(kept.sealed_key)) == (True, KEY)
+
+
+def test_a_limit_that_was_lifted_on_the_first_page_stays_lifted(client: Client) -> None:
+    assert 'name="monthly" value="20"' in client.get("/welcome/").content.decode()
+    client.post("/welcome/", {"kind": "demo", "monthly": ""})
+    assert not re.search(r'name="monthly" value', client.get("/welcome/").content.decode())
+
+
+@pytest.mark.parametrize(
+    ("other", "count"),
+    [
+        ({}, 1),
+        ({"compatible-key": ""}, 1),
+        ({"compatible-key": "another-key-0815"}, 2),
+        ({"compatible-model": "n"}, 2),
+        ({"compatible-url": "http://127.0.0.1:8/v1"}, 2),
+    ],
+)
+def test_the_same_connection_is_made_once(client: Client, user: User, other: dict[str, str], count: int) -> None:
+    address = "http://127.0.0.1:9/v1"
+    given = {"kind": "compatible", "compatible-url": address, "compatible-key": KEY, "compatible-model": "m"}
+    client.post("/settings/models/", given)
+    first = ModelConnection.objects.get(user=user)
+    change = fields(client, first) | {"name": "The big one", "model": "m", "images": "no"}
+    client.post(f"/settings/models/{first.pk}/", change)
+    client.post("/settings/models/", given | other)
+    assert ModelConnection.objects.filter(user=user).count() == count
+    first.refresh_from_db()
+    assert (first.name, first.capabilities.images, first.is_default) == ("The big one", False, count == 1)
+
+
+def test_a_stored_key_is_not_sent_to_an_address_that_is_typed_in(client: Client, user: User, llm: LLMServer) -> None:
+    connection(user, api_key=KEY)
+    llm.script([READY])
+    said(
+        client.post(
+            "/settings/models/test/", {"kind": "compatible", "compatible-url": llm.url, "compatible-model": "m"}
+        )
+    )
+    assert [KEY in str(request.headers) for request in llm.requests] == [False]
