@@ -53,6 +53,9 @@ def test_an_ollama_that_runs_is_found_and_connected(page: Page, newcomer: User, 
         option = page.locator(".option", has_text="Ollama")
         option.get_by_role("button", name="Test it").click()
         expect(option.get_by_text("Tools work.")).to_be_visible()
+        option.get_by_label("Model", exact=True).select_option("old")
+        expect(option.get_by_text("Tools work.")).to_have_count(0)
+        option.get_by_label("Model", exact=True).select_option("qwen3:14b")
         page.get_by_role("button", name="Continue").click()
         expect(page.get_by_role("heading", name="What do you want to reach?")).to_be_visible()
         assert time.monotonic() - began < 60

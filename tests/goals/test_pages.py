@@ -292,6 +292,8 @@ def test_a_key_is_never_shown_again(client: Client, user: User) -> None:
         ({"kind": "openai", "openai-model": "m"}, "needs an API key"),
         ({"kind": "compatible", "compatible-model": "m", "compatible-url": "ftp://x"}, "must start with http"),
         ({"kind": "compatible", "compatible-url": "http://llm.example/v1"}, "Nothing answers at http://llm.example/v1"),
+        ({"kind": "compatible", "compatible-model": "m"}, "Which address does the server have?"),
+        ({"kind": "compatible", "compatible-model": "m", "compatible-url": " "}, "Which address"),
         ({"kind": "nonsense"}, "Select a valid choice"),
         ({"kind": "ollama", "ollama-model": "m" * 201}, "is none"),
         ({"kind": "ollama", "ollama-model": "m", "ollama-url": "http://x/" + "a" * 500}, "is none"),
@@ -312,6 +314,36 @@ def test_the_test_button_says_which_models_a_server_has(client: Client) -> None:
         server.pages["/v1/models"] = {"object": "list", "data": [{"id": "small"}, {"id": "large"}]}
         tested = client.post("/settings/models/test/", {"kind": "compatible", "compatible-url": server.url})
         assert "The server has: large, small." in said(tested)
+
+
+@pytest.mark.parametrize("model", ["", "m"])
+@pytest.mark.parametrize(
+    "answer", [Status(404, body={"error": "no such page"}), Status(200, body={"error": "Unexpected endpoint"})]
+)
+def test_an_address_without_its_version_is_said_so(client: Client, user: User, model: str, answer: Status) -> None:
+    User.objects.filter(pk=user.pk).update(is_staff=True)
+    with LLMServer() as server:
+        server.pages["/models"] = answer.body
+        if answer.code != 200:
+            del server.pages["/models"]
+        server.script([answer])
+        given = {"kind": "compatible", "compatible-url": f"{server.address}/", "compatible-model": model}
+        assert f"Try the address {server.address}/v1." in said(client.post("/settings/models/test/", given))
+
+
+def test_the_words_of_a_test_are_not_said_twice(client: Client, user: User) -> None:
+    User.objects.filter(pk=user.pk).update(is_staff=True)
+    with LLMServer() as server:
+        given = {"kind": "compatible", "compatible-url": server.url, "compatible-model": "m"}
+        steps = {
+            "This model cannot use tools, which agents need. m does not support tools.": 400,
+            "The key is wrong: the server refused it. It is not ours.": 401,
+            "The model&#x27;s server is overloaded or failing: oops.": 500,
+        }
+        for words, status in steps.items():
+            message = words.rpartition(". ")[2] if status < 500 else "oops"
+            server.script([Status(status, body={"error": {"message": message}})])
+            assert f"</span> {words}</p>" in said(client.post("/settings/models/test/", given))
 
 
 def test_anthropic_is_tested_and_connected_with_a_key(client: Client, user: User) -> None:
