@@ -11,11 +11,12 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
-from agents.budgets.models import Budget
+from agents.budgets.models import Budget, Window
+from agents.budgets.services import set_budget
 from agents.models import DeviceToken, ModelConnection
 from agents.services import assistant_of
 from goals.models import Goal
-from memory.models import AgentRun, Note, RunStatus, Source, ThreadMessage
+from memory.models import AgentRun, Note, RunStatus, Source, Thread, ThreadMessage
 from tests.factories import (
     AgentRunFactory,
     DeviceTokenFactory,
@@ -134,6 +135,47 @@ def test_home_asks_for_a_decision_only_when_a_run_failed(client: Client, user: U
     assert "Needs you" in client.get("/").content.decode()
     ThreadMessageFactory.create(thread=goal.thread, source=Source.AGENT, content="All is well.")
     assert "Needs you" not in client.get("/").content.decode()
+
+
+@pytest.mark.parametrize("more", [True, False])
+@pytest.mark.parametrize("whose", ["goal", "assistant"])
+def test_home_says_that_an_agent_waits_for_its_budget(client: Client, user: User, whose: str, more: bool) -> None:
+    goal, budget = GoalFactory.create(user=user), set_budget(user, Window.MONTH, Decimal(1), None)
+    thread = goal.thread if whose == "goal" else assistant_of(user).thread
+    ThreadMessageFactory.create(thread=thread, source=Source.AGENT, content="A good answer to what was asked.")
+    run = AgentRunFactory.create(thread=thread, status=RunStatus.WAITING_BUDGET)
+    Thread.objects.filter(pk=thread.pk).update(live_run=run.pk)
+    told = {"reason": "budget", "budget": str(budget.pk), "more": more}
+    ThreadMessageFactory.create(thread=thread, run=run, source=Source.ERROR, content="All is spent.", metadata=told)
+    ThreadMessageFactory.create(thread=thread, source=Source.USER, content="Are you there?")
+    page = client.get("/").content.decode()
+    assert "Needs you" in page
+    assert "All is spent." in page
+    assert ("Allow $1 more" in page) is more
+    assert states(page) == ["done"], "the answer was a good one, and nobody is at work"
+
+
+def test_home_says_that_an_agent_waits_for_a_decision(client: Client, user: User) -> None:
+    goal = GoalFactory.create(user=user)
+    AgentRunFactory.create(thread=goal.thread, status=RunStatus.WAITING_APPROVAL)
+    assert "It waits for your decision." in client.get("/").content.decode()
+
+
+def test_home_says_that_an_agent_was_stopped(client: Client, user: User) -> None:
+    stopped = {"reason": "stopped"}
+    ThreadMessageFactory.create(
+        thread=GoalFactory.create(user=user).thread,
+        source=Source.AGENT,
+        content="Stopped by you. Nothing had been done yet.",
+        metadata=stopped,
+    )
+    page = client.get("/").content.decode()
+    assert '<h3 dir="auto">Stopped by you</h3>' in page
+    assert states(page) == ["undone"]
+
+
+def states(page: str) -> list[str]:
+    return re.findall(r'class="step feed-item" data-state="(\w+)"', page)
 
 
 def test_home_sums_what_this_month_cost(client: Client, user: User) -> None:
