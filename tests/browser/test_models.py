@@ -10,9 +10,9 @@ from pytest_django.live_server_helper import LiveServer
 
 from agents.models import ModelConnection
 from agents.services import assistant_of
-from tests.browser.access import assert_usable
+from tests.browser.access import PHONE, assert_usable
 from tests.browser.conftest import signed_in
-from tests.factories import ModelConnectionFactory, UserFactory
+from tests.factories import ModelConnectionFactory, ModelPriceFactory, UserFactory
 from tests.llm_ollama import LocalModel, OllamaServer
 from tests.llm_openrouter import OpenRouterServer
 from tests.llm_script import Reply, Status
@@ -115,6 +115,12 @@ def test_who_does_what_is_chosen_and_a_connection_is_changed(page: Page, newcome
     spare = ModelConnectionFactory.create(user=newcomer, model="gpt-5-nano")
     page.goto("/settings/models/")
     assert_usable(page)
+    page.set_viewport_size(PHONE)
+    for select in page.locator(".rows .select").all():
+        told, box = select.locator("xpath=preceding-sibling::span").bounding_box(), select.bounding_box()
+        assert told
+        assert box
+        assert box["y"] >= told["y"] + told["height"], "what it is for stands above it"
     page.get_by_label("If a model is out of reach").select_option(label="gpt-5-nano (OpenAI)")
     page.locator("section", has_text="Which model does what").get_by_role("button", name="Save").click()
     expect(page.get_by_text("Saved.")).to_be_visible()
@@ -128,3 +134,15 @@ def test_who_does_what_is_chosen_and_a_connection_is_changed(page: Page, newcome
     expect(page.locator("summary", has_text="The huge one")).to_be_visible()
     first.refresh_from_db()
     assert (first.name, first.capabilities.images) == ("The huge one", False)
+
+
+def test_what_can_be_done_with_a_price_stays_in_view_on_a_phone(page: Page, newcomer: User) -> None:
+    ModelPriceFactory.create(user=newcomer)
+    ModelConnectionFactory.create(user=newcomer, kind="compatible", model="some-model-with-a-long-name")
+    page.set_viewport_size(PHONE)
+    page.goto("/settings/costs/")
+    table = page.get_by_label("Table of prices")
+    for button in (table.get_by_role("button", name="Remove the price"), table.get_by_role("link", name="Set a price")):
+        box = button.bounding_box()
+        assert box
+        assert box["x"] + box["width"] <= PHONE["width"]
