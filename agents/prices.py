@@ -126,6 +126,13 @@ def shown_prices(user: User) -> list[Shown]:
     return list(found.values())
 
 
+def has_price(user: User, kind: str, model: str) -> bool:
+    """Whether the next call of a model has a price, wherever the user may have connected it."""
+    shown = {(each.kind, each.model): each.price for each in shown_prices(user)}
+    known = shown.get((kind, model)) or prices_of(user.pk).of(Endpoint(kind), model)
+    return known is not None
+
+
 def _of_row(row: ModelPrice) -> Price:
     cached, written = (None if figure is None else str(figure) for figure in (row.cached, row.written))
     return _price(str(row.input), str(row.output), cached, written, own=True, date=str(row.changed_at.date()))

@@ -186,6 +186,24 @@ def test_the_page_names_unknown_costs_and_offers_to_set_a_price(client: Client, 
     assert "new-model-x" in by_goal
 
 
+def test_a_model_with_a_price_is_offered_none_when_a_call_of_it_broke_off(client: Client, run: AgentRun) -> None:
+    call(run, None, provider="openai", model="gpt-5-mini", status=CallStatus.FAILED)
+    call(run, None, provider="compatible", model="mine", status=CallStatus.FAILED)
+    ModelPriceFactory(user=run.thread.user, kind="compatible", model="mine")
+    page = client.get(PAGE).content.decode()
+    assert page.count("broke off</span>") == 2
+    assert "Set a price for" not in page
+
+
+def test_calls_that_were_never_sent_are_none(api: Client, run: AgentRun) -> None:
+    call(run, "0", status=CallStatus.CANCELLED, latency_ms=0)
+    call(run, "0", status=CallStatus.CANCELLED)
+    call(run, "0", status=CallStatus.CANCELLED, latency_ms=900)
+    call(run, None, status=CallStatus.CANCELLED, latency_ms=0)
+    call(run, "0")
+    assert ask(api)["total"]["calls"] == 3
+
+
 def test_the_page_says_what_was_estimated_and_what_broke_off(client: Client, run: AgentRun) -> None:
     call(run, "1", estimated=True)
     call(run, "1", status=CallStatus.FAILED, output_tokens=60)
