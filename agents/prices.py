@@ -9,6 +9,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils.translation import gettext as _
 
+from agents.model_connection import model_name
 from agents.models import ModelConnection, ModelPrice
 from agents.providers.base import Endpoint, Price
 from agents.providers.catalog import kind_of, known_kinds
@@ -112,6 +113,9 @@ class Shown:
     model: str
     price: Price | None
     own: ModelPrice | None
+
+    def __str__(self) -> str:
+        return model_name(self.kind, self.model)
 
 
 def shown_prices(user: User) -> list[Shown]:

@@ -30,6 +30,8 @@ BYS = {
 @signed_in
 def settings_costs(request: SignedInRequest) -> HttpResponse:
     form = PriceForm(initial={name: request.GET.get(name, "") for name in ("kind", "model")})
+    if form.initial["model"]:
+        form.fields["input"].widget.attrs["autofocus"] = True
     return _page(request, form)
 
 

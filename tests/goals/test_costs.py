@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 import zoneinfo
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -177,10 +178,14 @@ def test_the_page_names_unknown_costs_and_offers_to_set_a_price(client: Client, 
     page = client.get(PAGE).content.decode()
     assert "$1.20 + 3 calls of unknown cost" in page
     assert "1,234" in page
-    assert "?by=model&amp;kind=compatible&amp;model=new-model-x#s-set" in page
+    assert "?by=model&amp;kind=compatible&amp;model=new-model-x" in page
+    assert "compatible new-model-x" not in page
+    assert "new-model-x (OpenAI-compatible server)" in page
+    assert "autofocus" not in page
     assert "data-num>$0.00<" not in page, "what is unknown is not shown as nothing"
     filled = client.get(PAGE, {"kind": "compatible", "model": "new-model-x"}).content.decode()
     assert 'value="new-model-x"' in filled
+    assert re.search(r'<input [^>]*name="input"[^>]* autofocus', filled)
     by_goal = client.get(PAGE, {"by": "goal"}).content.decode()
     assert "Half marathon" in by_goal
     assert "new-model-x" in by_goal
