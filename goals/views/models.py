@@ -11,7 +11,14 @@ from django.template.defaultfilters import filesizeformat
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
-from agents.connecting import change_connection, choose_for_uses, connect_model, make_default, remove_connection
+from agents.connecting import (
+    change_connection,
+    choose_for_uses,
+    connect_model,
+    make_default,
+    note_test,
+    remove_connection,
+)
 from agents.connections import endpoint_of, key_for, uses_demo
 from agents.models import ModelConnection
 from agents.providers.capabilities import Capabilities
@@ -22,6 +29,7 @@ from agents.secrets import unseal
 from agents.services import assistant_of
 from agents.signed_in import SignedInRequest, signed_in
 from goals.connection_forms import ConnectionForm, EditForm, UsesForm
+from goals.tested import recall
 
 
 @require_http_methods(["GET", "POST"])
@@ -71,17 +79,22 @@ def _fields(
 
 
 def connect(request: SignedInRequest, form: ConnectionForm) -> bool:
-    """Store what the form holds, with what its server says of the model, as the user's default or, when that is asked,
-    only so that it can be chosen; say on the form why not."""
+    """Store what the form holds, with what its server says of the model and a test has shown, as the user's default or,
+    when that is asked, only so that it can be chosen; say on the form why not."""
     if not form.is_valid():
         return False
     kind, given = form.values()
     learned = _learned(request, kind, given.base_url, given.api_key, given.model)
+    verdict = recall(request, kind.kind, given)
+    if verdict is not None:
+        learned = Capabilities(tools=verdict.tools).over(learned)
     try:
-        connect_model(request.user, kind.kind, given, learned, default="only_save" not in request.POST)
+        made = connect_model(request.user, kind.kind, given, learned, default="only_save" not in request.POST)
     except Refused as refused:
         form.add_error(None, refused.message)
         return False
+    if verdict is not None:
+        note_test(made, verdict, learned)
     return True
 
 

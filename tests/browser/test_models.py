@@ -146,3 +146,5 @@ def test_what_can_be_done_with_a_price_stays_in_view_on_a_phone(page: Page, newc
         box = button.bounding_box()
         assert box
         assert box["x"] + box["width"] <= PHONE["width"]
+    table.get_by_role("link", name="Set a price").click()
+    expect(page.get_by_label("Input")).to_be_focused()

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.contrib.sessions.models import Session
 from django.test import Client
 
 from agents.connecting import Given, connect_model
@@ -405,3 +406,26 @@ def test_a_stored_key_is_not_sent_to_an_address_that_is_typed_in(client: Client,
         )
     )
     assert [KEY in str(request.headers) for request in llm.requests] == [False]
+
+
+@pytest.mark.parametrize("where", ["/settings/models/", "/welcome/"])
+def test_a_test_before_a_connection_is_saved_is_kept_with_it(client: Client, llm: LLMServer, where: str) -> None:
+    given = {"kind": "compatible", "compatible-url": llm.url, "compatible-model": "m", "compatible-key": KEY}
+    llm.script([READY])
+    assert "Tools work." in said(client.post("/settings/models/test/", given))
+    client.post(where, given)
+    kept = ModelConnection.objects.get()
+    assert (kept.works, kept.capabilities.tools) == (True, True)
+    page = client.get("/settings/models/").content.decode()
+    assert "Tools work." in page
+    assert not any(KEY in str(session.get_decoded()) for session in Session.objects.all())
+    client.post(where, given | {"compatible-model": "n"})
+    assert ModelConnection.objects.get(model="n").works is None, "it was the other that was tested"
+
+
+def test_a_model_that_a_test_has_shown_to_lack_tools_is_not_taken(client: Client, llm: LLMServer) -> None:
+    given = {"kind": "compatible", "compatible-url": llm.url, "compatible-model": "m"}
+    llm.script([Status(400, body={"error": {"message": "m does not support tools"}})])
+    said(client.post("/settings/models/test/", given))
+    assert client.post("/settings/models/", given).status_code == 422
+    assert not ModelConnection.objects.exists()
