@@ -21,6 +21,7 @@ from agents.providers.capabilities import Capabilities
 from agents.providers.probe import explained, learn, list_models, test_connection
 from agents.signed_in import SignedInRequest, signed_in
 from goals.connection_forms import NO_MODEL, ConnectionForm
+from goals.tested import remember
 
 # Servers with hundreds of models are named in part; a list to choose from may be longer.
 MODELS_NAMED = 12
@@ -30,7 +31,8 @@ MODELS_OFFERED = 500
 @require_POST
 @signed_in
 def model_test(request: SignedInRequest) -> HttpResponseBase:
-    """Of an option that is being filled in. Without a model, the server's own are offered instead."""
+    """Of an option that is being filled in; its verdict is kept when that is saved. Without a model, the server's own
+    are offered instead."""
     form = ConnectionForm(request.user, request.POST)
     if form.has_error(NON_FIELD_ERRORS, NO_MODEL):
         kind, given = form.values()
@@ -40,7 +42,8 @@ def model_test(request: SignedInRequest) -> HttpResponseBase:
         return HttpResponse(_line(Verdict(ok=False, message=str(next(iter(form.errors.values()))[0]))))
     kind, given = form.values()
     endpoint = endpoint_of(kind.kind, given.base_url, given.api_key, staff=request.user.is_staff)
-    return _later(request, partial(test_connection, endpoint, given.model), _line)
+    keep = partial(remember, request, kind.kind, given)
+    return _later(request, partial(test_connection, endpoint, given.model), _line, keep)
 
 
 @require_POST
