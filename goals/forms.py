@@ -124,7 +124,7 @@ class PriceForm(forms.Form):
         label=_("Provider"), choices=[(kind.kind, kind.label) for kind in known_kinds() if not kind.is_scripted]
     )
     model = forms.CharField(label=_("Model"), max_length=MODEL_LENGTH)
-    input = forms.CharField(label=_("Input"), max_length=30, help_text=_("Dollars per million tokens."))
+    input = forms.CharField(label=_("Input"), max_length=30)
     output = forms.CharField(label=_("Output"), max_length=30)
     cached = forms.CharField(
         label=_("Read from the cache"), max_length=30, required=False, help_text=_("Empty: as all input.")
