@@ -108,6 +108,28 @@ def test_the_verdict_of_a_test_is_kept_with_the_connection(
     page = client.get("/settings/models/").content.decode()
     assert words in page
     assert "canary" not in page
+    assert ("answered" if works else "failed") in summary_of(page, row)
+
+
+def summary_of(page: str, row: ModelConnection) -> str:
+    """The line of a connection that is seen before it is opened."""
+    return re.findall(rf'id="connection-{row.pk}">(.*?)</(?:summary|hx-partial)>', page)[0]
+
+
+def test_a_connection_says_how_it_is_before_it_is_opened(client: Client, user: User, llm: LLMServer) -> None:
+    row = connect_model(user, "compatible", Given("m", llm.url, KEY))
+    shown = summary_of(client.get("/settings/models/").content.decode(), row)
+    assert "used for everything · not tested yet" in shown
+    assert 'data-state="queued"' in shown, "nobody knows yet whether it works"
+    llm.script([Status(401)])
+    told = said(client.post(f"/settings/models/{row.pk}/test/", headers={"HX-Request": "true"}))
+    assert f'hx-target="#connection-{row.pk}"' in told
+    assert "failed just now" in told
+    assert 'data-state="failed"' in told
+    demo = connect_model(user, "demo", Given("demo"))
+    page = client.get("/settings/models/").content.decode()
+    assert "tested" not in summary_of(page, demo), "it has nothing that could fail"
+    assert page.count("<dt>Images</dt>") == 1
 
 
 def test_a_test_that_fails_for_once_unlearns_nothing(client: Client, user: User, llm: LLMServer) -> None:
