@@ -50,8 +50,6 @@ def test_a_window_that_begins_in_a_gap_or_a_fold_is_the_same_one_when_it_is_read
 def test_a_budget_holds_where_its_month_begins_in_a_fold(goal: Goal, say: Say, llm: LLMServer) -> None:
     save_profile(assistant_of(goal.user), "", "America/Havana")
     budget = set_budget(goal.user, Window.MONTH, Decimal("0.1"), None)
-    begins = windows.began(Window.MONTH, datetime(2026, 11, 28, tzinfo=UTC), ZoneInfo("America/Havana"))
-    execute("UPDATE agents_budget SET begins = %(begins)s WHERE begins = %(begins)s", {"begins": begins})
     llm.script([Reply("Hi.", usage=(300_000, 100)) for _ in range(3)])
     assert [say("Hi").status for _ in range(3)][-1] == RunStatus.WAITING_BUDGET
     spent = Budget.objects.get(pk=budget.pk).spent
