@@ -39,11 +39,19 @@ class Shortage:
 
     until: when the budget's next window begins; None when it has none.
     waits: whether it is only held for other work that goes on, and may be free soon.
+    left, least: what could be had of it, and what the call may come to at most.
     """
 
     budget: Budget
     until: datetime | None
     waits: bool
+    left: Amount
+    least: Amount
+
+    @property
+    def is_of_money(self) -> bool:
+        """Whether dollars are short, which one may add."""
+        return self.left.money < self.least.money and self.left.tokens >= self.least.tokens
 
 
 class OutOfBudget(Exception):
@@ -93,7 +101,7 @@ def reserve(
             has = held.get(budget.pk) or Reservation(budget=budget, run=run)
             can = _can(budget, run, has, attended=attended)
             if not can.covers(least):
-                raise OutOfBudget(_shortage(budget, run, least, attended=attended))
+                raise OutOfBudget(_shortage(budget, run, least, can, attended=attended))
             granted = Amount(
                 min(granted.money, max(least.money, can.money / PORTION)),
                 min(granted.tokens, max(least.tokens, can.tokens // PORTION)),
@@ -152,8 +160,8 @@ def reserve_beside(call: ModelCall, thread: Thread, worst: Amount) -> bool:
         for budget in _locked(thread, threads_above(agentable_of(thread))):
             if not budget.counts:
                 continue
-            if not _room(budget, attended=False).covers(worst):
-                raise OutOfBudget(_shortage(budget, None, worst, attended=False))
+            if not (room := _room(budget, attended=False)).covers(worst):
+                raise OutOfBudget(_shortage(budget, None, worst, room, attended=False))
             _hold(budget, Reservation(budget=budget, call=call), worst)
             held = True
     return held
@@ -275,8 +283,8 @@ def share_spent(budget: Budget) -> float:
     return max(money, budget.spent_tokens / budget.tokens if budget.tokens else 0.0)
 
 
-def _shortage(budget: Budget, run: AgentRun | None, least: Amount, *, attended: bool) -> Shortage:
+def _shortage(budget: Budget, run: AgentRun | None, least: Amount, left: Amount, *, attended: bool) -> Shortage:
     unbooked = _unbooked(run) if run else NOTHING
     unspent = limit(budget, attended=attended).minus(_spent(budget)).minus(unbooked)
     until = windows.ends(budget.window, budget.now, budget.zone)
-    return Shortage(budget, until, waits=budget.counts and unspent.covers(least))
+    return Shortage(budget, until, budget.counts and unspent.covers(least), left, least)

@@ -30,7 +30,7 @@ def set_budget(
         User.objects.select_for_update(no_key=True).get(pk=user.pk)
         found = ledger.locked(user.pk, Q(thread=thread, window=window))
         budget = found[0] if found else Budget(user=user, thread=thread, window=window)
-        budget.money, budget.tokens, budget.warned_at = money, tokens, None
+        budget.money, budget.tokens, budget.extra, budget.warned_at = money, tokens, Decimal(0), None
         if found:
             budget.save()
         else:

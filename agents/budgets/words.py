@@ -1,15 +1,23 @@
 """What people are told of budgets."""
 
+from decimal import Decimal
+
 from agents.budgets.ledger import OutOfBudget
 from agents.budgets.models import Budget, Window
 
 
 def limits_of(budget: Budget) -> str:
     """Say how much a budget allows, such as "$20.00 a month" or "500,000 tokens in each run"."""
-    money = "" if budget.money is None else f"${budget.money + budget.extra:,.2f}"
+    money = "" if budget.money is None else amount_of(budget.money)
     tokens = "" if budget.tokens is None else f"{budget.tokens:,} tokens"
     whens = {Window.RUN: "in each run", Window.DAY: "a day", Window.MONTH: "a month", Window.TOTAL: "in total"}
-    return f"{' and '.join(filter(None, (money, tokens)))} {whens[Window(budget.window)]}"
+    more = f", and {amount_of(budget.extra)} more for now" if budget.extra else ""
+    return f"{' and '.join(filter(None, (money, tokens)))} {whens[Window(budget.window)]}{more}"
+
+
+def amount_of(money: Decimal) -> str:
+    """Say dollars to the cent, or as exactly as budgets are set when they are less than ten."""
+    return f"${money:,.2f}" if money == 0 or money >= Decimal("0.1") else f"${money:.4f}"
 
 
 def whose(budget: Budget) -> str:
@@ -19,7 +27,12 @@ def whose(budget: Budget) -> str:
 def paused(out: OutOfBudget) -> str:
     """Why a run waits, and until when."""
     shortage = out.shortage
-    said = f"{whose(shortage.budget)} of {limits_of(shortage.budget)} does not allow another call of the model."
+    left, least = shortage.left, shortage.least
+    if shortage.left.money < shortage.least.money:
+        why = f"{amount_of(max(left.money, Decimal(0)))} is left, and it may cost up to {amount_of(least.money)}."
+    else:
+        why = f"{max(left.tokens, 0):,} tokens are left, and it may take up to {least.tokens:,}."
+    said = f"{whose(shortage.budget)} of {limits_of(shortage.budget)} does not allow another call of the model: {why}"
     if shortage.waits:
         return f"{said} Other work holds what is left of it; I look again soon."
     if shortage.until is not None:

@@ -24,7 +24,7 @@ from agents.models import CallStatus, ModelCall
 from agents.prices import prices_of
 from agents.providers.base import Usage
 from memory.metadata import MessageMetadata
-from memory.models import AgentRun, Source, Thread, ThreadMessage
+from memory.models import AgentRun, RunStatus, Source, Thread, ThreadMessage
 from memory.pool import DATABASE_AWAY, orm
 
 log = structlog.get_logger(__name__)
@@ -50,14 +50,16 @@ def purse_of(summons: Summons, held: Held) -> Purse:
 
 
 def let_go(run_id: UUID) -> None:
-    """Book what a run has spent and free what it held, once no worker has it. When the database is away, the next sweep
-    does it."""
+    """Book what a run has spent and free what it held, once no worker has it. What cannot be booked now is left to the
+    next sweep."""
     try:
         with orm():
             for budget in surely(partial(ledger.release, run_id), lambda: None):
                 _warn(run_id, budget)
     except DATABASE_AWAY as error:
         log.warning("reservations are left to the sweeper", run=str(run_id), error=str(error))
+    except Exception:
+        log.exception("a run cannot be booked", run=str(run_id))
 
 
 def reserve_beside(call: ModelCall, choice: Choice, words_given: str) -> int | None:
@@ -95,13 +97,18 @@ def sweep() -> None:
     longest = timedelta(seconds=settings.WAYMARK_SUMMARY_SECONDS * PATIENCE)
     over = ~Q(status=CallStatus.STARTED) | Q(created_at__lt=Now() - longest)
     for call in ModelCall.objects.filter(over, reservations__isnull=False).distinct()[:SWEPT]:
-        ledger.lose_beside(call)
+        try:
+            ledger.lose_beside(call)
+        except DATABASE_AWAY:
+            raise
+        except Exception:  # the figures of one user must not end the books of all
+            log.exception("a call cannot be booked", call=str(call.pk))
 
 
 def _warn(run_id: UUID, budget: Budget) -> None:
     """Say in the chat that most of a budget is spent, once in its window."""
     run = AgentRun.objects.select_related("thread").filter(pk=run_id).first()
-    if run is None:
+    if run is None or run.status == RunStatus.WAITING_BUDGET:  # it says so itself
         return
     text = words.most_is_spent(budget, ledger.share_spent(budget))
     cell = text_cell(Source.ERROR, text, MessageMetadata(budget=budget.pk))

@@ -123,7 +123,9 @@ class Ending:
         if shortage.until is not None and not shortage.waits:
             seconds = (shortage.until - shortage.budget.now).total_seconds()
         budget = shortage.budget
-        metadata = MessageMetadata(reason="budget", budget=budget.pk, more=budget.takes_more, retryable=False)
+        metadata = MessageMetadata(
+            reason="budget", budget=budget.pk, more=budget.takes_more and shortage.is_of_money, retryable=False
+        )
         cell = wait_cell(run_id, words.paused(out), metadata)
         return cls(RunStatus.WAITING_BUDGET, settled, "budget", cells=[cell], again_after=seconds)
 

@@ -1,8 +1,10 @@
 """Budgets: what may be spent, what is spent, and more for now."""
 
+from decimal import Decimal
 from uuid import UUID
 
 from django.contrib import messages
+from django.db.models import QuerySet
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
@@ -11,6 +13,8 @@ from django.views.decorators.http import require_http_methods, require_POST
 from agents.budgets import ledger, words
 from agents.budgets.models import Budget
 from agents.budgets.services import allow_more, current, remove_budget, set_budget
+from agents.pages import uuid_or_none
+from agents.providers.pricing import dollars
 from agents.refusals import Refused
 from agents.services import assistant_of
 from agents.signed_in import SignedInRequest, signed_in
@@ -21,13 +25,14 @@ from goals.models import Goal
 @require_http_methods(["GET", "POST"])
 @signed_in
 def settings_budget(request: SignedInRequest) -> HttpResponse:
-    form = BudgetForm(request.POST or None, goals=Goal.objects.for_user(request.user))
+    changed, goals = _changed(request), Goal.objects.for_user(request.user)
+    form = BudgetForm(request.POST or None, goals=goals, initial=_initial(changed, goals))
     if request.method == "POST" and form.is_valid():
         given, goal = form.cleaned_data, form.cleaned_data["goal"]
         set_budget(request.user, given["window"], given["money"], given["tokens"], goal.thread if goal else None)
         messages.success(request, _("Saved."))
         return redirect("settings_budget")
-    page = {"form": form, "budgets": shown(request), "here": "settings", "section": "budget"}
+    page = {"form": form, "budgets": shown(request), "here": "settings", "section": "budget", "changed": changed}
     return render(request, "settings/budget.html", page, status=422 if form.is_bound else 200)
 
 
@@ -54,6 +59,38 @@ def _found(request: SignedInRequest, budget_id: UUID) -> Budget:
     return get_object_or_404(Budget.objects.for_user(request.user).select_related("user"), pk=budget_id)
 
 
+def _changed(request: SignedInRequest) -> Budget | None:
+    """The budget that the form is filled with: `?budget=`."""
+    wanted = uuid_or_none(request.GET.get("budget", ""))
+    return Budget.objects.for_user(request.user).filter(pk=wanted).first() if wanted else None
+
+
+def _initial(budget: Budget | None, goals: QuerySet[Goal]) -> dict[str, object]:
+    if budget is None:
+        return {}
+    goal = goals.filter(thread=budget.thread_id).first() if budget.thread_id else None
+    amount = None if budget.money is None else dollars(budget.money)
+    return {"goal": goal, "window": budget.window, "money": amount, "tokens": budget.tokens}
+
+
+def _parts(budget: Budget) -> list[dict[str, object]]:
+    """How much of each limit is spent; `unit` is that of the figures."""
+    parts: list[dict[str, object]] = []
+    if budget.money is not None:
+        parts.append(_part("$", budget.spent, budget.money + budget.extra))
+    if budget.tokens is not None:
+        parts.append(_part("tokens", budget.spent_tokens, budget.tokens))
+    return parts
+
+
+def _part(unit: str, spent: Decimal | int, limit: Decimal | int) -> dict[str, object]:
+    return {"unit": unit, "spent": spent, "limit": limit, "percent": _percent(spent, limit)}
+
+
+def _percent(spent: Decimal | int, limit: Decimal | int) -> int:
+    return round(100 * spent / limit) if limit else 100
+
+
 def shown(request: SignedInRequest) -> list[dict[str, object]]:
     """Each with whose it is and how much of it is spent; those of each run have nothing to count."""
     titles = dict(Goal.objects.for_user(request.user).values_list("thread", "title"))
@@ -66,6 +103,8 @@ def shown(request: SignedInRequest) -> list[dict[str, object]]:
             "whose": titles.get(budget.thread_id, _("A task")) if budget.thread_id else _("Everything"),
             "limits": words.limits_of(budget),
             "percent": round(100 * ledger.share_spent(budget)),
+            "parts": _parts(budget),
+            "goal": budget.thread_id in titles,
             "counts": budget.counts,
         }
         for budget in budgets

@@ -112,6 +112,32 @@ def test_a_budget_is_set_seen_and_removed_in_the_settings(goal: Goal, browser: C
     assert not Budget.objects.exists()
 
 
+def test_each_limit_of_a_budget_has_its_own_share_and_can_be_changed(goal: Goal, browser: Client) -> None:
+    budget = set_budget(goal.user, Window.TOTAL, Decimal("0.005"), 4_000_000, goal.thread)
+    Budget.objects.update(spent=Decimal("0.001"), spent_tokens=3_912_345)
+    page = browser.get("/settings/budget/").content.decode()
+    assert "$0.005" in page
+    assert "3,912,345" in page
+    assert "of 4,000,000 tokens" in page
+    assert 'value="20" max="100"' in page
+    assert 'value="98" max="100" data-tone="ask"' in page
+    filled = browser.get("/settings/budget/", {"budget": str(budget.pk)}).content.decode()
+    assert "Change a budget" in filled
+    assert 'value="0.005"' in filled
+    assert 'value="4000000"' in filled
+    assert f'value="{goal.pk}" selected' in filled
+    assert "Change a budget" not in browser.get("/settings/budget/", {"budget": "x"}).content.decode()
+
+
+def test_a_new_limit_replaces_what_was_added(goal: Goal, browser: Client) -> None:
+    budget = set_budget(goal.user, Window.MONTH, Decimal("0.01"), None)
+    browser.post(f"/settings/budget/{budget.pk}/more/")
+    assert "$0.0100 a month, and $1.00 more for now" in browser.get("/settings/budget/").content.decode()
+    browser.post("/settings/budget/", {"window": "month", "money": "0.005"})
+    budget.refresh_from_db()
+    assert (budget.money, budget.extra) == (Decimal("0.005"), 0)
+
+
 @pytest.mark.parametrize(
     "given", [{"window": "month"}, {"window": "week", "money": "1"}, {"window": "day", "money": "-1"}]
 )

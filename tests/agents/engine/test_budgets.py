@@ -3,9 +3,11 @@
 from collections.abc import Callable
 from datetime import timedelta
 from decimal import Decimal
+from typing import Any
 from uuid import UUID
 
 import pytest
+from django.db import DataError
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -28,12 +30,12 @@ from goals.context import build
 from goals.models import Goal
 from goals.trail import needs
 from memory.ids import new_id
-from memory.models import AgentHistory, AgentRun, ArchiveReason, HistoryEntry, RunStatus, ThreadMessage
+from memory.models import AgentHistory, AgentRun, ArchiveReason, HistoryEntry, RunStatus, Thread, ThreadMessage
 from memory.pool import execute
 from tests.agents.engine.test_archiving import SUMMARY, summaries, summary_requests, talk
 from tests.agents.engine.test_orchestrator import NOTE
 from tests.agents.engine.test_recovery import Killed
-from tests.factories import UserFactory
+from tests.factories import GoalFactory, UserFactory
 from tests.llm_anthropic import started, text
 from tests.llm_script import A, D, Drop, Raw, Reply, Request, Status, Step, event
 from tests.llm_server import LLMServer
@@ -291,6 +293,52 @@ def test_who_stops_a_run_that_waits_for_its_budget_stops_it(
     assert run.status == RunStatus.CANCELLED
     assert not rung
     assert not llm.requests
+
+
+def test_the_figures_of_one_user_do_not_end_the_books_of_all(
+    goal: Goal, say: Say, llm: LLMServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine, other = set_budget(goal.user, Window.MONTH, Decimal(1), None), GoalFactory.create()
+    theirs = set_budget(other.user, Window.MONTH, Decimal(1), None)
+    for each, budget in ((other, theirs), (goal, mine)):
+        for fields in (_run_left(each), _call_left(each)):
+            Reservation.objects.create(budget=budget, money=Decimal("0.25"), **fields)
+        Budget.objects.filter(pk=budget.pk).update(reserved=Decimal("0.5"))
+    book = ledger._book
+
+    def overflowing(thread: Thread, *rest: Any) -> list[Budget]:
+        if thread.user_id == other.user_id:
+            raise DataError("numeric field overflow")
+        return book(thread, *rest)
+
+    monkeypatch.setattr(ledger, "_book", overflowing)
+    payment.sweep()
+    mine.refresh_from_db()
+    assert (mine.reserved, mine.spent) == (0, Decimal("0.5"))
+
+
+def _run_left(goal: Goal) -> dict[str, AgentRun]:
+    run = AgentRun.objects.create(
+        thread=goal.thread, status=RunStatus.SUCCEEDED, charged=Decimal("0.25"), held=Decimal("0.25"), metered=True
+    )
+    return {"run": run}
+
+
+def _call_left(goal: Goal) -> dict[str, ModelCall]:
+    return {"call": ModelCall.objects.create(thread=goal.thread, provider="openai", model=PRICED, status="failed")}
+
+
+def test_dollars_are_offered_where_dollars_are_short(goal: Goal, say: Say, llm: LLMServer) -> None:
+    set_budget(goal.user, Window.MONTH, Decimal(1), 500)
+    say("Hi")
+    waits = ThreadMessage.objects.get(thread=goal.thread, source="error")
+    assert "500 tokens are left, and it may take up to" in waits.content
+    assert "more" not in waits.metadata
+    set_budget(goal.user, Window.MONTH, Decimal("0.0001"), None)
+    say("Hi again")
+    waits = ThreadMessage.objects.filter(thread=goal.thread, source="error").latest("position")
+    assert "$0.0001 is left, and it may cost up to $" in waits.content
+    assert waits.metadata["more"]
 
 
 def test_in_the_middle_of_a_turn_no_finished_step_is_repeated(
