@@ -70,6 +70,6 @@ def test_budgets_that_change_under_workers_that_die_forget_nothing(llm: LLMServe
         said = budget.spent, budget.spent_tokens, budget.reserved, budget.reserved_tokens
         counting.bring_up_to_date(budget, ledger.now_there(), counting.zone_of(user.pk))
         counting.count(budget, budget.begins)
-        assert said == (budget.spent, budget.spent_tokens, 0, 0), budget
+        assert said == (budget.spent, budget.spent_tokens, Decimal(0), 0), budget
     total = Budget.objects.get(window=Window.TOTAL, thread=None)
     assert total.spent == sum(run.charged for run in AgentRun.objects.all())
