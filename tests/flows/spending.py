@@ -36,7 +36,7 @@ class Vendor:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __call__(self, request: Request) -> Reply:
-        most = int(request.body["max_completion_tokens"])
+        most = int(request.body.get("max_completion_tokens", 16_000))
         with self.lock:
             output = most if self.dice.random() < 0.1 else self.dice.randint(1, min(most, 1_500))
             usage = (len(request.raw) // self.dice.choice((2, 3, 4)), output)
