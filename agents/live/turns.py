@@ -183,7 +183,9 @@ def _mark_models(thread: Thread, turns: Sequence[Turn]) -> None:
         return
     calls = ModelCall.objects.filter(run__in=runs, status=CallStatus.DONE).order_by("run", "-step", "-created_at")
     rows = calls.distinct("run").values_list("run", "provider", "model")
-    found = {run: Thinker(kind, model) for run, kind, model in rows if not kind_of(kind).is_scripted}
+    found: dict[UUID | None, Thinker] = {
+        run: Thinker(kind, model) for run, kind, model in rows if not kind_of(kind).is_scripted
+    }
     for turn in turns:
         turn.models = {run: found[run] for run in turn.runs if run in found}
         if turn.ask and turn.ask.has_picture and (thinker := found.get(turn.ask.message.run_id)):
