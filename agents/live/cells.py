@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 from agents.live import markdown
 from agents.live.snapshot import Partial
 from agents.live.steps import Step, step
-from agents.live.turns import Part, Turn
+from agents.live.turns import Part, Thinker, Turn
 from memory.degrade import HISTORY_REFUSED
 from memory.models import AgentRun, RunStatus, Source
 
@@ -140,7 +140,7 @@ def _finish(turn: Turn, pieces: list[Piece]) -> None:
     for run in turn.runs.values():
         answers = [each for each in pieces if each.kind == "say" and each.part and each.part.message.run_id == run.pk]
         if answers and not run.is_live:
-            answers[-1].foot = _foot(run, steps.get(run.pk, 0))
+            answers[-1].foot = _foot(run, steps.get(run.pk, 0), turn.models.get(run.pk))
     if pieces and pieces[-1].kind == "error" and turn.live is None and not turn.sessions and pieces[-1].part:
         pieces[-1].retry = bool(pieces[-1].part.metadata.retryable)
         pieces[-1].restart = pieces[-1].retry and turn.ask is not None and _was_refused(pieces[-1].part.message.run)
@@ -167,6 +167,7 @@ def _fold(steps: Sequence[Step]) -> tuple[list[Step], list[Step]]:
     return folded, [line for line in steps if line not in folded]
 
 
-def _foot(run: AgentRun, steps: int) -> dict[str, object]:
+def _foot(run: AgentRun, steps: int, by: Thinker | None) -> dict[str, object]:
     lasted = run.finished_at - run.started_at if run.finished_at and run.started_at else None
-    return {"steps": steps, "lasted": lasted, "cost": run.cost, "cost_known": run.cost_known}
+    model = by.model if by else ""
+    return {"steps": steps, "lasted": lasted, "cost": run.cost, "cost_known": run.cost_known, "model": model}

@@ -14,6 +14,9 @@ from uuid import UUID
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
+from agents.models import CallStatus, ModelCall, ModelConnection
+from agents.providers.catalog import kind_of
+from agents.providers.known_models import known
 from memory.metadata import MessageMetadata
 from memory.models import (
     LIVE,
@@ -65,17 +68,32 @@ class Part:
     def is_report(self) -> bool:
         return self.metadata.task is not None
 
+    @property
+    def has_picture(self) -> bool:
+        return any(each.width for each in self.metadata.attachments)
+
+
+@dataclass(frozen=True, slots=True)
+class Thinker:
+    """The model that gave a run's last answer."""
+
+    kind: str
+    model: str
+
 
 @dataclass(slots=True)
 class Turn:
     """`id` is that of its first message. `day` is set on the first turn of a day, in the user's zone. `sessions` are
-    those that ended with it."""
+    those that ended with it. `models` are those that answered, by run; `unseen_by` is the one that was not shown the
+    pictures of what was asked."""
 
     id: UUID
     ask: Part | None
     day: date | None = None
     parts: list[Part] = field(default_factory=list)
     runs: dict[UUID, AgentRun] = field(default_factory=dict)
+    models: dict[UUID, Thinker] = field(default_factory=dict)
+    unseen_by: str = ""
     live: AgentRun | None = None
     sessions: list[AgentHistory] = field(default_factory=list)
 
@@ -155,7 +173,31 @@ def _turns(thread: Thread, rows: QuerySet[ThreadMessage], live: AgentRun | None)
         turns[-1].live = live
     _mark_days(thread, turns, parts)
     _mark_sessions(thread, turns)
+    _mark_models(thread, turns)
     return turns
+
+
+def _mark_models(thread: Thread, turns: Sequence[Turn]) -> None:
+    runs = {run_id for turn in turns for run_id, run in turn.runs.items() if not run.is_live}
+    if not runs:
+        return
+    calls = ModelCall.objects.filter(run__in=runs, status=CallStatus.DONE).order_by("run", "-step", "-created_at")
+    rows = calls.distinct("run").values_list("run", "provider", "model")
+    found: dict[UUID | None, Thinker] = {
+        run: Thinker(kind, model) for run, kind, model in rows if not kind_of(kind).is_scripted
+    }
+    for turn in turns:
+        turn.models = {run: found[run] for run in turn.runs if run in found}
+        if turn.ask and turn.ask.has_picture and (thinker := found.get(turn.ask.message.run_id)):
+            turn.unseen_by = thinker.model if _is_blind(thread, thinker) else ""
+
+
+def _is_blind(thread: Thread, thinker: Thinker) -> bool:
+    """Whether it is known that a model sees no pictures."""
+    kind, model = thinker.kind, thinker.model
+    mine = ModelConnection.objects.filter(user=thread.user_id, kind=kind, model=model)
+    can = [connection.capabilities for connection in mine] or [known(kind, model)]
+    return all(each.images is False for each in can)
 
 
 def _note_run(turn: Turn, part: Part) -> None:

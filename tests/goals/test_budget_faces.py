@@ -135,7 +135,7 @@ def test_a_new_limit_replaces_what_was_added(goal: Goal, browser: Client) -> Non
     assert "$0.0100 a month, and $1.00 more for now" in browser.get("/settings/budget/").content.decode()
     browser.post("/settings/budget/", {"window": "month", "money": "0.005"})
     budget.refresh_from_db()
-    assert (budget.money, budget.extra) == (Decimal("0.005"), 0)
+    assert (budget.money, budget.extra) == (Decimal("0.005"), Decimal(0))
 
 
 @pytest.mark.parametrize(

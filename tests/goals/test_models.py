@@ -451,3 +451,32 @@ def test_a_model_that_a_test_has_shown_to_lack_tools_is_not_taken(client: Client
     said(client.post("/settings/models/test/", given))
     assert client.post("/settings/models/", given).status_code == 422
     assert not ModelConnection.objects.exists()
+
+
+@pytest.mark.parametrize("where", ["/settings/models/", "/welcome/"])
+@pytest.mark.parametrize("kind", ["openai", "anthropic", "ollama", "openrouter", "compatible"])
+def test_every_kind_can_be_given_an_address_of_its_own(client: Client, where: str, kind: str) -> None:
+    page = client.get(where).content.decode()
+    assert re.search(rf'<input [^>]*name="{kind}-url"', page)
+    key = {} if kind == "ollama" else {f"{kind}-key": KEY}
+    given = {"kind": kind, f"{kind}-url": "http://127.0.0.1:9/v1", f"{kind}-model": "m"} | key
+    assert client.post(where, given).status_code == 302
+    assert ModelConnection.objects.get().base_url == "http://127.0.0.1:9/v1"
+    assert client.post(where, given | {f"{kind}-url": "ftp://x"}).status_code == 422
+
+
+def test_another_ollama_can_be_given_while_one_is_found(client: Client, lives_at: Callable[[str, str], None]) -> None:
+    with OllamaServer() as here, OllamaServer() as there:
+        lives_at("ollama", here.url)
+        here.models, there.models = {"a": LocalModel()}, {"b": LocalModel()}
+        page = client.get("/welcome/").content.decode()
+        assert offered_url(page) == here.url
+        given = {"kind": "ollama", "ollama-url": there.url, "ollama-model": ""}
+        assert "The server has: b." in said(client.post("/settings/models/test/", given))
+        assert client.post("/welcome/", given | {"ollama-model": "b"}).status_code == 302
+        assert offered_url(client.get("/welcome/").content.decode()) == there.url
+    assert ModelConnection.objects.get().model == "b"
+
+
+def offered_url(page: str) -> str:
+    return re.findall(r'name="ollama-url" type="url" value="([^"]*)"', page)[0]

@@ -358,6 +358,7 @@ def test_the_test_button_says_which_models_a_server_has(client: Client) -> None:
         assert "The server has: large, small." in said(tested)
 
 
+@pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("model", ["", "m"])
 @pytest.mark.parametrize(
     "answer", [Status(404, body={"error": "no such page"}), Status(200, body={"error": "Unexpected endpoint"})]
@@ -373,6 +374,7 @@ def test_an_address_without_its_version_is_said_so(client: Client, user: User, m
         assert f"Try the address {server.address}/v1." in said(client.post("/settings/models/test/", given))
 
 
+@pytest.mark.django_db(transaction=True)
 def test_the_words_of_a_test_are_not_said_twice(client: Client, user: User) -> None:
     User.objects.filter(pk=user.pk).update(is_staff=True)
     with LLMServer() as server:
@@ -388,6 +390,7 @@ def test_the_words_of_a_test_are_not_said_twice(client: Client, user: User) -> N
             assert f"</span> {words}</p>" in said(client.post("/settings/models/test/", given))
 
 
+@pytest.mark.django_db(transaction=True)
 def test_anthropic_is_tested_and_connected_with_a_key(client: Client, user: User) -> None:
     assert "Claude models" in client.get("/settings/models/").content.decode()
     assert "needs an API key" in said(client.post("/settings/models/test/", {"kind": "anthropic"}))

@@ -314,7 +314,7 @@ def test_the_figures_of_one_user_do_not_end_the_books_of_all(
     monkeypatch.setattr(ledger, "_book", overflowing)
     payment.sweep()
     mine.refresh_from_db()
-    assert (mine.reserved, mine.spent) == (0, Decimal("0.5"))
+    assert (mine.reserved, mine.spent) == (Decimal(0), Decimal("0.5"))
 
 
 def _run_left(goal: Goal) -> dict[str, AgentRun]:

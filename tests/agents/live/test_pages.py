@@ -1,5 +1,6 @@
 """The pages of conversations, with and without htmx, for their owners only."""
 
+import re
 from datetime import timedelta
 from uuid import uuid4
 
@@ -7,8 +8,10 @@ import pytest
 from django.test import Client, override_settings
 from django.utils import timezone
 
+from agents.connecting import Given, connect_model
 from agents.engine import jobs
-from agents.models import UserAgent
+from agents.models import CallStatus, UserAgent
+from agents.providers.capabilities import Capabilities
 from agents.services import assistant_of
 from goals.models import Goal
 from memory.models import AgentRun, RunStatus, Source, Thread, ThreadMessage
@@ -16,6 +19,7 @@ from tests.factories import (
     AgentActionFactory,
     AgentRunFactory,
     GoalFactory,
+    ModelCallFactory,
     NoteFactory,
     ThreadMessageFactory,
 )
@@ -245,3 +249,33 @@ def test_pages_forbid_inline_scripts_and_styles(owner: Client, goal: Goal) -> No
     body = page.content.decode()
     for forbidden in (" style=", "<style", "hx-on", "javascript:", "<script>"):
         assert forbidden not in body
+
+
+@pytest.mark.parametrize(
+    ("sees", "width", "told"), [(False, 640, True), (True, 640, False), (None, 640, False), (False, None, False)]
+)
+def test_a_picture_that_the_model_was_not_shown_is_marked(
+    owner: Client, goal: Goal, sees: bool | None, width: int | None, told: bool
+) -> None:
+    given = Given("qwen3:14b", "http://127.0.0.1:9/v1", corrections=Capabilities(images=sees))
+    connect_model(goal.user, "ollama", given)
+    run = AgentRunFactory(thread=goal.thread)
+    file = {"id": str(uuid4()), "name": "hill", "media_type": "image/png", "size": 9, "width": width, "height": width}
+    asked = {"attachments": [file]}
+    ThreadMessageFactory(thread=goal.thread, run=run, source=Source.USER, content="What is it?", metadata=asked)
+    ThreadMessageFactory(thread=goal.thread, run=run, source=Source.AGENT, content="A hill, surely.")
+    ModelCallFactory(run=run, provider="ollama", model="qwen3:14b")
+    page = owner.get(f"/goals/{goal.pk}/").content.decode()
+    assert ("Not shown to qwen3:14b, which cannot see pictures." in page) is told
+
+
+def test_an_answer_says_which_model_gave_it(owner: Client, goal: Goal) -> None:
+    for calls in ([("openai", "gpt-5-mini"), ("ollama", "qwen3:14b")], [("demo", "demo")]):
+        run = AgentRunFactory(thread=goal.thread)
+        ThreadMessageFactory(thread=goal.thread, run=run, source=Source.USER, content="Hello?")
+        ThreadMessageFactory(thread=goal.thread, run=run, source=Source.AGENT, content="Hello.")
+        for at, (kind, model) in enumerate(calls):
+            ModelCallFactory(run=run, step=at, provider=kind, model=model)
+        ModelCallFactory(run=run, step=9, provider="openai", model="gpt-5.1", status=CallStatus.FAILED)
+    page = owner.get(f"/goals/{goal.pk}/").content.decode()
+    assert re.findall(r' · <span dir="auto">(.*?)</span></span>', page) == ["qwen3:14b"], "who answered in the end"
