@@ -3,16 +3,17 @@
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.contrib.auth.models import User
 from django.db.models import Q, QuerySet
 
-from agents.models import AgentTask, TaskStatus
+from agents.models import AgentTask, ModelCall, TaskStatus
 from memory.models import WAITS, AgentRun, ThreadMessage
 
 SHOWN = 50
+_TELLS = Q(metadata__has_key="attempt") | Q(metadata__reason="budget")
 OWNERS = ("thread__goals_goal", "thread__agents_useragent", "thread__agents_agenttask")
 TASK_MARKS = {TaskStatus.COMPLETED: "done", TaskStatus.PAUSED: "paused", TaskStatus.CANCELLED: "undone"}
 
@@ -36,10 +37,12 @@ class Helper:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """wait: what the thread says about a run that waits for its model."""
+    """wait: what the thread says about a run that waits for its model or its budget. waited: how long it did so before
+    it was over."""
 
     run: AgentRun
     wait: ThreadMessage | None = None
+    waited: timedelta = timedelta()
     helpers: list[Helper] = field(default_factory=list)
 
 
@@ -51,8 +54,8 @@ def jobs(user: User, before: datetime | None = None) -> tuple[list[Job], bool]:
         runs = runs.filter(created_at__lt=before)
     page = list(runs.select_related(*OWNERS).order_by("-created_at")[: SHOWN + 1])
     shown = page[:SHOWN]
-    helpers, waits = _helpers(user, shown), _waits(shown)
-    found = [Job(run, waits.get(run.pk), helpers.get(run.pk, [])) for run in shown]
+    helpers, waits, waited = _helpers(user, shown), _waits(shown), _waited(shown)
+    found = [Job(run, waits.get(run.pk), waited.get(run.pk, timedelta()), helpers.get(run.pk, [])) for run in shown]
     return found, len(page) > SHOWN
 
 
@@ -70,6 +73,29 @@ def _helpers(user: User, senders: Iterable[AgentRun]) -> dict[UUID | None, list[
 
 def _waits(runs: Sequence[AgentRun]) -> dict[UUID | None, ThreadMessage]:
     waiting = [run.pk for run in runs if run.status in WAITS]
-    tells = Q(metadata__has_key="attempt") | Q(metadata__reason="budget")
-    said = ThreadMessage.objects.filter(tells, run__in=waiting) if waiting else ()
+    said = ThreadMessage.objects.filter(_TELLS, run__in=waiting) if waiting else ()
     return {message.run_id: message for message in said}
+
+
+def _waited(runs: Sequence[AgentRun]) -> dict[UUID | None, timedelta]:
+    """How long those that are over have waited: from each word about it until the model was asked next."""
+    over = {run.pk: run.finished_at for run in runs if run.started_at and run.finished_at}
+    said = ThreadMessage.objects.filter(_TELLS, run__in=over).order_by("created_at").values_list("run_id", "created_at")
+    begun: dict[UUID, list[datetime]] = defaultdict(list)
+    for run_id, moment in said:
+        begun[run_id].append(moment)
+    asked: dict[UUID, list[datetime]] = defaultdict(list)
+    calls = ModelCall.objects.filter(run__in=begun).order_by("created_at").values_list("run_id", "created_at")
+    for run_id, moment in calls if begun else ():
+        asked[run_id].append(moment)
+    return {run_id: _pauses(moments, [*asked[run_id], over[run_id]]) for run_id, moments in begun.items()}
+
+
+def _pauses(begun: Sequence[datetime], ends: Sequence[datetime]) -> timedelta:
+    """Together; words that nothing lies between are of the same wait."""
+    together, until = timedelta(), begun[0]
+    for moment in begun:
+        if moment >= until:
+            until = next((end for end in ends if end > moment), moment)
+            together += until - moment
+    return together

@@ -1,12 +1,15 @@
 """What was spent, in words."""
 
+from datetime import date
 from decimal import Decimal
 from urllib.parse import urlsplit
 
 from django import template
+from django.utils import timezone
+from django.utils.formats import date_format
 from django.utils.translation import ngettext
 
-from agents.costs import Spending
+from agents.costs import By, Spending
 from config.templatetags.ui import money
 
 register = template.Library()
@@ -21,6 +24,15 @@ def spending(spent: Spending) -> str:
     if not spent.unpriced:
         return money(spent.cost)
     return f"{money(spent.cost)} + {unknown}" if spent.cost else unknown
+
+
+@register.filter
+def said(label: str, by: str) -> str:
+    """What a sum is of, with days and months as they are said elsewhere: `21 Nov`, `November 2026`."""
+    if by == By.DAY:
+        day = date.fromisoformat(label)
+        return date_format(day, "j M" if day.year == timezone.localdate().year else "j M Y")
+    return date_format(date.fromisoformat(f"{label}-01"), "F Y") if by == By.MONTH else label
 
 
 @register.filter

@@ -86,8 +86,11 @@ def is_helpers(run: AgentRun) -> bool:
 
 
 @register.filter
-def took(run: AgentRun) -> timedelta | None:
-    return run.finished_at - run.started_at if run.finished_at and run.started_at else None
+def took(run: AgentRun, waited: timedelta | None = None) -> timedelta | None:
+    """How long a run was at work, without what it waited."""
+    if not run.finished_at or not run.started_at:
+        return None
+    return max(timedelta(), run.finished_at - run.started_at - (waited or timedelta()))
 
 
 @register.filter

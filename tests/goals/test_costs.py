@@ -210,6 +210,17 @@ def test_calls_that_were_never_sent_are_none(api: Client, run: AgentRun) -> None
     assert ask(api)["total"]["calls"] == 3
 
 
+def test_days_and_months_are_said_as_elsewhere(client: Client, run: AgentRun) -> None:
+    this_year = timezone.now().replace(month=1, day=5, hour=12)
+    call(run, "1", this_year)
+    call(run, "1", datetime(2024, 11, 21, 12, tzinfo=UTC))
+    asked = {"since": "2024-11-01", "until": f"{this_year.year}-01-31"}
+    by_day = client.get(PAGE, {"by": "day", **asked}).content.decode()
+    assert ">21 Nov 2024<" in by_day
+    assert ">5 Jan<" in by_day
+    assert ">November 2024<" in client.get(PAGE, {"by": "month", **asked}).content.decode()
+
+
 def test_the_page_says_what_was_estimated_and_what_broke_off(client: Client, run: AgentRun) -> None:
     call(run, "1", estimated=True)
     call(run, "1", status=CallStatus.FAILED, output_tokens=60)

@@ -1,7 +1,7 @@
 """The page of jobs: runs with the helpers beneath them, and why each of them waits, stands still or has failed."""
 
 import re
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 from django.contrib.auth.models import User
@@ -10,10 +10,10 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, Settings
 
 from agents.live.screen import whole
-from agents.models import TaskStatus
+from agents.models import ModelCall, TaskStatus
 from goals.models import Goal
-from memory.models import AgentRun, RunStatus
-from tests.factories import AgentRunFactory, AgentTaskFactory, GoalFactory, ThreadMessageFactory
+from memory.models import AgentRun, RunStatus, ThreadMessage
+from tests.factories import AgentRunFactory, AgentTaskFactory, GoalFactory, ModelCallFactory, ThreadMessageFactory
 
 pytestmark = pytest.mark.django_db
 
@@ -88,6 +88,23 @@ def test_a_run_that_waits_for_its_model_says_why_and_how_long(client: Client, go
     assert "waits to try again Overloaded. Trying again at" in text_of(job)
     assert "(2 of 5)" in job
     assert "data-until" in job
+
+
+def test_what_a_job_waited_for_money_is_not_counted_as_work(client: Client, goal: Goal, sender: AgentRun) -> None:
+    begun = timezone.now() - timedelta(hours=2)
+
+    def later(minutes: int) -> datetime:
+        return begun + timedelta(minutes=minutes)
+
+    AgentRun.objects.update(status=RunStatus.SUCCEEDED, started_at=begun, finished_at=later(60))
+    for told in (10, 12, 40):
+        message = ThreadMessageFactory(thread=goal.thread, run=sender, metadata={"reason": "budget"})
+        ThreadMessage.objects.filter(pk=message.pk).update(created_at=later(told))
+    for asked in (5, 30, 50):
+        call = ModelCallFactory(run=sender, cost=None)
+        ModelCall.objects.filter(pk=call.pk).update(created_at=later(asked))
+    [job] = jobs(page(client))
+    assert "waited 30 min 30 min" in text_of(job), "from 10 to 30 and from 40 to 50"
 
 
 def test_a_run_that_waits_for_a_person_leads_to_the_question(client: Client, goal: Goal) -> None:

@@ -254,7 +254,9 @@ def test_models_of_others_cannot_be_chosen_nor_changed(client: Client, user: Use
 
 def test_the_page_of_a_goal_refuses_a_model_without_tools(client: Client, user: User) -> None:
     goal: Goal = GoalFactory(user=user, title="Move")
+    connection(user, "big")
     mute = connect_model(user, "compatible", Given("mute", "http://127.0.0.1:9"), NO_TOOLS, default=False)
+    assert "Your default: big (" in client.get(f"/goals/{goal.pk}/settings/").content.decode()
     answer = client.post(f"/goals/{goal.pk}/settings/", {"title": "Changed", "description": "", "model": mute.pk})
     assert answer.status_code == 422
     assert "cannot use tools" in answer.content.decode()
