@@ -14,6 +14,7 @@ from agents.providers.pricing import dollars
 
 COUNTS = ("calls", "unpriced", "estimated", "partial")
 TOKENS = ("input", "cached", "written", "output")
+DELETED = "Deleted goals"
 # What makes a spreadsheet take a cell for a formula.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
@@ -50,6 +51,8 @@ def _of_agents(sums: Sums, *, with_user: bool) -> list[Row]:
         key = {"id": str(owner.pk), "kind": owner.kind(), "title": owner.name()}
         label = f"{owner.name()} ({owner.user.email})" if with_user else owner.name()
         found.append(Row(key, label, spending, owner))
+    if deleted := sums.get((None,)):
+        found.append(Row({"goal": None, "title": DELETED}, DELETED, deleted))
     return found
 
 

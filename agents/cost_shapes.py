@@ -28,7 +28,9 @@ class CostShape(SpendingShape):
     provider = serializers.CharField(required=False, help_text="Of `by=model`")
     model = serializers.CharField(required=False, help_text="Of `by=model`")
     goal = serializers.UUIDField(
-        required=False, allow_null=True, help_text="Of `by=goal`, with its tasks; null: the assistant"
+        required=False,
+        allow_null=True,
+        help_text="Of `by=goal`, with its tasks; null: the assistant, or the deleted",
     )
     title = serializers.CharField(required=False, help_text="Of `by=goal`")
     day = serializers.DateField(required=False, help_text="Of `by=day`, in your time zone")

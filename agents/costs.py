@@ -21,8 +21,9 @@ from agents.agentable import Agentable
 from agents.models import AgentTask, CallStatus, ModelCall
 from memory.models import Thread
 
-# The paths from a call to its thread: of a step of a run, and of a call beside the runs.
-PATHS = ("run__thread", "thread")
+# The paths from a call to its user, with those to its thread: of a step of a run, of a call beside the runs, and of an
+# agent that was deleted, which has no thread any more.
+PATHS = {"run__thread__user": "run__thread_id", "thread__user": "thread_id", "user": "thread_id"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +35,8 @@ class Spent:
 
 
 def beside_runs(user: User, since: datetime) -> Spent:
-    """What was spent on summaries and the like; runs count their own calls."""
-    calls = ModelCall.objects.filter(thread__user=user, created_at__gte=since)
+    """What was spent on summaries and the like, and by agents that were deleted; runs count their own calls."""
+    calls = ModelCall.objects.filter(Q(thread__user=user) | Q(user=user), run=None, created_at__gte=since)
     unpriced = Count("pk", filter=Q(cost=None) & ~Q(status=CallStatus.STARTED))
     sums = calls.aggregate(spent=Sum("cost"), unpriced=unpriced)
     return Spent(sums["spent"] or Decimal(0), not sums["unpriced"])
@@ -86,7 +87,8 @@ type Sums = dict[tuple[Any, ...], Spending]
 
 
 def spent(by: By, period: Period, user: User | None = None) -> Sums:
-    """Sum up by one thing; the key is (kind, model), (day,), (first of the month,), (thread,) or (e-mail,).
+    """Sum up by one thing; the key is (kind, model), (day,), (first of the month,), (thread,) or (e-mail,). What agents
+    have cost that were deleted has no thread: its key is (None,).
 
     user: whose calls; None is everybody's, for staff.
     """
@@ -98,7 +100,7 @@ def spent(by: By, period: Period, user: User | None = None) -> Sums:
 
 
 def _calls(path: str, period: Period, user: User | None) -> QuerySet[ModelCall]:
-    whose = {f"{path}__isnull": False} if user is None else {f"{path}__user": user}
+    whose = {f"{path}__isnull": False} if user is None else {path: user}
     calls = ModelCall.objects.filter(created_at__gte=period.since, created_at__lt=period.until, **whose)
     return calls.exclude(status=CallStatus.STARTED).order_by()
 
@@ -112,9 +114,9 @@ def _keys(by: By, path: str, zone: tzinfo) -> dict[str, Any]:
         case By.MONTH:
             return {"key": TruncMonth("created_at", tzinfo=zone, output_field=DateField())}
         case By.AGENT:
-            return {"key": F(f"{path}_id")}
+            return {"key": F(PATHS[path])}
         case By.USER:
-            return {"key": F(f"{path}__user__email")}
+            return {"key": F(f"{path}__email")}
 
 
 def _rows(calls: QuerySet[ModelCall], keys: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
@@ -150,8 +152,8 @@ def owners(threads: Collection[UUID]) -> dict[UUID, Agentable]:
 
 
 def by_owner(sums: Sums) -> dict[Agentable, Spending]:
-    """Put the sums of By.AGENT together, each agent with its tasks."""
-    threads = [thread for (thread,) in sums]
+    """Put the sums of By.AGENT together, each agent with its tasks; those of the deleted belong to none."""
+    threads = [thread for (thread,) in sums if thread]
     together: defaultdict[Agentable, Spending] = defaultdict(Spending)
     for thread, owner in owners(threads).items():
         together[owner] += sums[thread,]

@@ -24,8 +24,8 @@ class ModelCallAdmin(ReadOnlyAdmin[ModelCall]):
         *("tokens", "cost", "latency_ms"),
     ]
     list_filter = ["status", "provider", "estimated", ("cost", admin.EmptyFieldListFilter), "created_at"]
-    list_select_related = ["run__thread__user", "thread__user"]
-    search_fields = ["model", "run__thread__user__email", "thread__user__email"]
+    list_select_related = ["run__thread__user", "thread__user", "user"]
+    search_fields = ["model", "run__thread__user__email", "thread__user__email", "user__email"]
     ordering = ["-created_at"]
 
     def get_urls(self) -> list[URLPattern]:
@@ -34,7 +34,7 @@ class ModelCallAdmin(ReadOnlyAdmin[ModelCall]):
     @admin.display(ordering="run__thread__user__email")
     def user(self, call: ModelCall) -> str:
         thread = call.run.thread if call.run else call.thread
-        return str(thread.user) if thread else ""
+        return str(thread.user if thread else call.user)
 
     @admin.display(description="model", ordering="model")
     def model_there(self, call: ModelCall) -> str:

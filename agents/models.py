@@ -141,12 +141,14 @@ class CallStatus(models.TextChoices):
 class ModelCall(models.Model):
     """One call of a model: what it used and what it cost then. Unknown stays null, which is not zero.
 
-    A step of a run names its `run`; a call beside it, such as a summary, its `thread`.
+    A step of a run names its `run`; a call beside it, such as a summary, its `thread`; a call of an agent that was
+    deleted only its `user` (see `agents.heirs`).
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     run = models.ForeignKey(AgentRun, models.CASCADE, null=True, related_name="calls", db_index=False)
     thread = models.ForeignKey(Thread, models.CASCADE, null=True, related_name="calls", db_index=False)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, null=True, related_name="+", db_index=False)
     step = models.PositiveIntegerField(default=0)
     attempt = models.PositiveIntegerField(default=1, db_default=1)
     provider = models.CharField(max_length=20)
@@ -163,6 +165,10 @@ class ModelCall(models.Model):
         max_length=200, blank=True, default="", db_default="", help_text="The model that the reply names"
     )
     cost = models.DecimalField(max_digits=18, decimal_places=9, null=True, help_text="US dollars; null is unknown")
+    charged = models.DecimalField(
+        max_digits=18, decimal_places=9, null=True, help_text="What budgets count for it; null is what is known"
+    )
+    charged_tokens = models.PositiveBigIntegerField(null=True)
     latency_ms = models.PositiveIntegerField(null=True)
     error = models.TextField(blank=True, default="", db_default="")
     created_at = models.DateTimeField(db_default=Now())
@@ -172,14 +178,17 @@ class ModelCall(models.Model):
         ordering = ["created_at"]
         constraints = [
             models.CheckConstraint(
-                condition=models.Q(run=None, thread__isnull=False) | models.Q(run__isnull=False, thread=None),
-                name="call_of_a_run_or_a_thread",
+                condition=models.Q(run=None, thread__isnull=False, user=None)
+                | models.Q(run__isnull=False, thread=None, user=None)
+                | models.Q(run=None, thread=None, user__isnull=False),
+                name="call_of_one",
             )
         ]
         indexes = [
             models.Index(fields=["run", "step"]),
             models.Index(fields=["-created_at"]),
             models.Index(fields=["thread"], condition=models.Q(thread__isnull=False), name="calls_beside_runs"),
+            models.Index(fields=["user"], condition=models.Q(user__isnull=False), name="calls_of_the_deleted"),
         ]
 
     def __str__(self) -> str:

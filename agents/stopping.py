@@ -7,9 +7,11 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import Q
 
+from agents.budgets.ledger import release_all
 from agents.decisions import withdraw
 from agents.engine import bell, journal
 from agents.engine.control import request_stop
+from agents.heirs import bequeath
 from agents.live.announce import announce_message, announce_run
 from agents.models import AgentTask, TaskStatus
 from memory.metadata import MessageMetadata
@@ -84,8 +86,8 @@ def close_thread(thread: Thread) -> None:
 
 
 def delete_thread(thread: Thread) -> None:
-    """Delete a thread and everything that hangs on it, with the tasks it sent off and theirs. Live runs are stopped
-    first and given a moment to end."""
+    """Delete a thread and everything that hangs on it, with the tasks it sent off and theirs; only what they have cost
+    stays. Live runs are stopped first and given a moment to end."""
     close_thread(thread)
     family = _family(thread)
     until = time.monotonic() + PATIENCE_SECONDS
@@ -94,6 +96,8 @@ def delete_thread(thread: Thread) -> None:
     with transaction.atomic():
         # A task before its parent, as a report does; a run that still writes waits and then finds its row gone.
         list(Thread.objects.select_for_update().filter(pk__in=family).order_by("-created_at", "pk"))
+        release_all(family)
+        bequeath(thread, family)
         Thread.objects.filter(pk__in=family).delete()
 
 

@@ -104,4 +104,4 @@ def _place(agent: Agentable, blaze: str, last_status: str, url: str) -> Place:
 
 
 def month_start() -> datetime:
-    return timezone.localtime().replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    return timezone.localtime().replace(day=1, hour=0, minute=0, second=0, microsecond=0, fold=0)

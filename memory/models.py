@@ -137,6 +137,17 @@ class AgentRun(models.Model):
         max_digits=18, decimal_places=9, default=Decimal(0), db_default=Decimal(0), help_text="Of that, in the budgets"
     )
     booked_tokens = models.PositiveBigIntegerField(default=0, db_default=0)
+    held = models.DecimalField(
+        max_digits=18,
+        decimal_places=9,
+        default=Decimal(0),
+        db_default=Decimal(0),
+        help_text="Beyond what is booked: what the run may have spent at most before it asks for more",
+    )
+    held_tokens = models.PositiveBigIntegerField(default=0, db_default=0)
+    metered = models.BooleanField(
+        default=False, db_default=False, help_text="Budgets count it; not all that is charged need be booked yet"
+    )
     fence = models.PositiveBigIntegerField(default=0, db_default=0)
     lease_token = models.UUIDField(null=True)
     lease_until = models.DateTimeField(null=True)
@@ -157,6 +168,7 @@ class AgentRun(models.Model):
         indexes = [
             models.Index(fields=["thread", "-created_at"]),
             models.Index(fields=["status"], condition=Q(status__in=LIVE), name="live_runs"),
+            models.Index(fields=["thread"], condition=Q(metered=True), name="metered_runs"),
         ]
 
     def __str__(self) -> str:

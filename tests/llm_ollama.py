@@ -81,19 +81,22 @@ class Local:
 
 
 class OllamaServer(LLMServer):
-    """models: by name. loaded: the context with which each call had its model loaded."""
+    """models: by name. loaded: the context with which each call had its model loaded. below: the path it is at."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self.models = {"m": LocalModel()}
         self.loaded: list[int] = []
+        self.below = ""
         self.dialects = (Local(), *self.dialects)
 
     def step_for(self, request: Request, dialect: Dialect | None) -> Step:
-        if request.path == "/api/tags":
+        if not request.path.startswith(f"{self.below}/api/"):
+            return super().step_for(request, None if self.below else dialect)
+        if request.path == f"{self.below}/api/tags":
             listed = [{"name": name, "size": model.size} for name, model in self.models.items()]
             return Status(200, body={"models": listed})
-        if request.path == "/api/show":
+        if request.path == f"{self.below}/api/show":
             model = self.models.get(str(request.body.get("model")))
             return Status(200, body=model.shown()) if model else _unknown(request)
         refused = self._refused(request) if isinstance(dialect, Local) else None

@@ -81,7 +81,7 @@ class BudgetView(ApiView):
         budget = Budget.objects.for_user(self.user).select_related("user").filter(pk=budget_id).first()
         if budget is None:
             raise NotFound
-        return current(budget)
+        return current([budget], self.user)[0]
 
     def thread(self, thread_id: UUID | None) -> Thread | None:
         if thread_id is None:
@@ -100,8 +100,8 @@ class BudgetView(ApiView):
 class Budgets(BudgetView):
     @documented("List the budgets, all of them", {200: BudgetList}, errors=(401,), name="budgets_list")
     def get(self, request: Request) -> Response:
-        budgets = Budget.objects.for_user(self.user)
-        return Response({"results": [shown(current(budget)) for budget in budgets], "next": None})
+        budgets = current(Budget.objects.for_user(self.user).select_related("thread"), self.user)
+        return Response({"results": [shown(budget) for budget in budgets], "next": None})
 
     @documented("Set a budget; one of the same window and thread is changed", {200: BudgetShape}, body=BudgetBody)
     def post(self, request: Request) -> Response:

@@ -5,21 +5,29 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from uuid import UUID
-from zoneinfo import ZoneInfo
 
 from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import Q
 
 from agents.agentable import Agentable, agentable_of
-from agents.budgets import windows
+from agents.budgets import counting, windows
 from agents.budgets.models import Budget, Reservation
-from agents.budgets.worst import NOTHING, Amount
-from agents.models import ModelCall, UserAgent
+from agents.budgets.worst import NOTHING, Amount, charged
+from agents.models import CallStatus, ModelCall
+from agents.providers.base import Usage
 from memory.models import AgentRun, RunStatus, Thread
 
 PORTION = 4
 """No run takes more than this part of what is free, as long as that is enough for its call: others want some, too."""
+
+BESIDE = (
+    *("status", "error", "finished_at", "input_tokens", "output_tokens", "cached_tokens", "written_tokens"),
+    *("estimated", "answered_by", "latency_ms", "cost", "charged", "charged_tokens"),
+)
+"""What is saved when a call beside the runs ends. Whose it is may have changed meanwhile."""
+
+CRASHED = "The worker ended before an answer was recorded."
 
 MOST = Amount(Decimal(10) ** 9, 2**60)
 """What a limit that is not set allows."""
@@ -91,8 +99,11 @@ def reserve(
                 min(granted.tokens, max(least.tokens, can.tokens // PORTION)),
             )
             shares.append((budget, has))
+        wanted = _unbooked(run).plus(granted)
         for budget, has in shares:
-            _hold(budget, has, _unbooked(run), granted)
+            _hold(budget, has, wanted)
+        run.held, run.held_tokens = max(run.held, wanted.money), max(run.held_tokens, wanted.tokens)
+        run.save(update_fields=["held", "held_tokens"])
     return granted
 
 
@@ -103,25 +114,35 @@ def release(run_id: UUID) -> list[Budget]:
         The budgets of which most is spent now, for the first time in their window.
     """
     with transaction.atomic():
-        run = AgentRun.objects.select_related("thread").select_for_update(of=("self",), no_key=True).get(pk=run_id)
-        if run.lease_token is not None:
-            return []
-        warned = _book(run.thread, _unbooked(run), list(Reservation.objects.filter(run=run)))
-        run.booked, run.booked_tokens = run.charged, run.charged_tokens
-        run.save(update_fields=["booked", "booked_tokens"])
+        metered = AgentRun.objects.select_related("thread").filter(pk=run_id, metered=True)
+        run = metered.select_for_update(of=("self",), no_key=True).first()
+        return _release(run) if run is not None and run.lease_token is None else []
+
+
+def _release(run: AgentRun) -> list[Budget]:
+    warned = _book(run.thread, _unbooked(run), list(Reservation.objects.filter(run=run)))
+    run.booked, run.booked_tokens = run.charged, run.charged_tokens
+    run.held, run.held_tokens, run.metered = Decimal(0), 0, False
+    run.save(update_fields=["booked", "booked_tokens", "held", "held_tokens", "metered"])
     return warned
 
 
-def charge_lost(run_id: UUID, token: UUID) -> None:
-    """A worker died on the run, perhaps while a model answered: all that was held counts as spent."""
-    with transaction.atomic():
-        run = AgentRun.objects.select_for_update(no_key=True).filter(pk=run_id, lease_token=token).first()
-        held = list(Reservation.objects.filter(run=run)) if run else []
-        if run is None or not held:
-            return
-        run.charged = max(run.charged, run.booked + max(each.money for each in held))
-        run.charged_tokens = max(run.charged_tokens, run.booked_tokens + max(each.tokens for each in held))
-        run.save(update_fields=["charged", "charged_tokens"])
+def release_all(threads: Sequence[UUID]) -> None:
+    """Book what the runs of threads have spent that are about to be deleted, and the calls beside them, whoever has
+    them; what is open at its worst. Part of the deletion's transaction."""
+    runs = AgentRun.objects.select_related("thread").filter(thread__in=threads, metered=True).order_by("pk")
+    at_work = list(runs.select_for_update(of=("self",), no_key=True))
+    beside = ModelCall.objects.filter(thread__in=threads, status=CallStatus.STARTED).order_by("pk")
+    for call in list(beside.select_for_update(no_key=True)):
+        lose_beside(call)
+    for run in at_work:
+        most = Amount(run.booked + run.held, run.booked_tokens + run.held_tokens)
+        lost = Amount(max(run.charged, most.money), max(run.charged_tokens, most.tokens)).minus(_charged(run))
+        open_calls = ModelCall.objects.filter(run=run, status=CallStatus.STARTED)
+        if open_calls.update(charged=lost.money, charged_tokens=lost.tokens):
+            run.charged, run.charged_tokens = _charged(run).plus(lost)
+            run.save(update_fields=["charged", "charged_tokens"])
+        _release(run)
 
 
 def reserve_beside(call: ModelCall, thread: Thread, worst: Amount) -> bool:
@@ -133,43 +154,57 @@ def reserve_beside(call: ModelCall, thread: Thread, worst: Amount) -> bool:
                 continue
             if not _room(budget, attended=False).covers(worst):
                 raise OutOfBudget(_shortage(budget, None, worst, attended=False))
-            _hold(budget, Reservation(budget=budget, call=call), NOTHING, worst)
+            _hold(budget, Reservation(budget=budget, call=call), worst)
             held = True
     return held
 
 
-def book_beside(call: ModelCall, thread: Thread, spent: Amount | None) -> None:
-    """Book such a call. None: all that was held for it. May be repeated."""
+def settle_beside(call: ModelCall, spent: Amount | None) -> bool:
+    """Save what a call beside the runs came to, with its end, and book it: `spent`, or all that was held for it. False:
+    that was done before."""
     with transaction.atomic():
-        held = list(Reservation.objects.select_for_update().filter(call=call))
-        if held:
-            most = Amount(max(each.money for each in held), max(each.tokens for each in held))
-            _book(thread, spent or most, held)
+        mine = ModelCall.objects.select_related("thread").select_for_update(of=("self",), no_key=True)
+        before = mine.filter(pk=call.pk).first()
+        held = list(Reservation.objects.filter(call=call))
+        if before is None or before.thread is None or (before.status != CallStatus.STARTED and not held):
+            return False
+        if spent is None:
+            spent = Amount(max((h.money for h in held), default=Decimal(0)), max((h.tokens for h in held), default=0))
+        call.charged, call.charged_tokens = spent
+        call.save(update_fields=BESIDE)
+        _book(before.thread, spent, held)
+    return True
 
 
-def _locked(thread: Thread, threads: Sequence[UUID]) -> list[Budget]:
-    """The budgets above a thread, locked, each with the figures of the window that is now. PostgreSQL's clock says
-    which that is: the worker's may be wrong, and would forget what was spent."""
-    wanted = Budget.objects.filter(Q(thread=None) | Q(thread__in=threads), user_id=thread.user_id)
-    budgets = list(wanted.select_for_update().order_by("pk"))
-    now, zone = _now(), zone_of(thread.user_id)
+def lose_beside(call: ModelCall) -> None:
+    """Whoever made a call beside the runs will not tell what came of it: it is settled at its worst."""
+    if call.status == CallStatus.STARTED:
+        call.status, call.error, call.finished_at = CallStatus.FAILED, CRASHED, now_there()
+    used = Usage(call.input_tokens, call.output_tokens)
+    settle_beside(call, None if call.cost is None else charged(used, call.cost))
+
+
+def locked(user_id: int, which: Q) -> list[Budget]:
+    """Budgets of a user, locked, each with the figures of the window that is now. PostgreSQL's clock says which that
+    is: the worker's may be wrong, and would forget what was spent."""
+    budgets = list(Budget.objects.filter(which, user_id=user_id).select_for_update().order_by("pk"))
+    now, zone = now_there(), counting.zone_of(user_id)
     for budget in budgets:
-        budget.now, budget.zone = now, zone
-        budget.begin(windows.began(budget.window, now, zone))
+        counting.bring_up_to_date(budget, now, zone)
     return budgets
 
 
-def _now() -> datetime:
+def _locked(thread: Thread, threads: Sequence[UUID]) -> list[Budget]:
+    """The budgets above a thread."""
+    return locked(thread.user_id, Q(thread=None) | Q(thread__in=threads))
+
+
+def now_there() -> datetime:
     with connection.cursor() as cursor:
         cursor.execute("SELECT clock_timestamp()")
         (now,) = cursor.fetchone()
     assert isinstance(now, datetime)
     return now
-
-
-def zone_of(user_id: int) -> ZoneInfo:
-    name = UserAgent.objects.filter(user=user_id).values_list("time_zone", flat=True).first()
-    return ZoneInfo(name or "Etc/UTC")
 
 
 def _unbooked(run: AgentRun) -> Amount:
@@ -204,10 +239,9 @@ def _can(budget: Budget, run: AgentRun, has: Reservation, *, attended: bool) -> 
     return _room(budget, attended=attended).plus(Amount(has.money, has.tokens)).minus(_unbooked(run))
 
 
-def _hold(budget: Budget, has: Reservation, unbooked: Amount, granted: Amount) -> None:
+def _hold(budget: Budget, has: Reservation, wanted: Amount) -> None:
     if not budget.counts:
         return
-    wanted = unbooked.plus(granted)
     money, tokens = max(has.money, wanted.money), max(has.tokens, wanted.tokens)
     budget.reserved += money - has.money
     budget.reserved_tokens += tokens - has.tokens

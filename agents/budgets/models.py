@@ -29,7 +29,8 @@ class Budget(models.Model):
     """How much may be spent in a window: by all that a user's agents do, or below one thread (a goal or a task).
 
     money, tokens: the limits; one of them may be null. extra: US dollars that the user has added for this window only.
-    spent, reserved: of the window that began at `begins`. A row is only read and changed under its lock.
+    spent, reserved: of the window that began at `begins`, in the time zone `counted_in`. A row is only read and changed
+    under its lock, for a moment: what its window is now, `agents.budgets.counting` says.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
@@ -40,6 +41,7 @@ class Budget(models.Model):
     tokens = models.PositiveBigIntegerField(null=True, blank=True)
     extra = models.DecimalField(max_digits=12, decimal_places=4, default=Decimal(0), db_default=Decimal(0))
     begins = models.DateTimeField(null=True)
+    counted_in = models.CharField(max_length=60, default="", db_default="", help_text="Time zone of its window")
     spent = models.DecimalField(max_digits=18, decimal_places=9, default=Decimal(0), db_default=Decimal(0))
     spent_tokens = models.PositiveBigIntegerField(default=0, db_default=0)
     reserved = models.DecimalField(max_digits=18, decimal_places=9, default=Decimal(0), db_default=Decimal(0))
@@ -82,7 +84,7 @@ class Budget(models.Model):
 
 class Reservation(models.Model):
     """What is held in one budget for a run that is at work, or for a call beside the runs. It covers what the run has
-    spent since it was last booked, and what its open call may come to at most."""
+    spent since it was last booked, and what its open call may come to at most: `AgentRun.held` when it was made."""
 
     id = models.BigAutoField(primary_key=True)
     budget = models.ForeignKey(Budget, models.CASCADE, related_name="reservations")

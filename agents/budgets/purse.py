@@ -113,11 +113,6 @@ class Purse:
         self.left = self.open = self._before = NOTHING
         self.counted = Counted()
 
-    def take_up(self) -> None:
-        """A worker has died on the run: what it held counts as spent."""
-        with orm():
-            surely(partial(ledger.charge_lost, self.lease.run_id, self.lease.token), lambda: None)
-
     def _reserve(self, least: Amount, full: Amount) -> None:
         if self.price is None:
             with orm():

@@ -1,18 +1,16 @@
 """What people do with their budgets. Every change lets those that wait for it go on."""
 
+from collections.abc import Iterable
 from decimal import Decimal
 
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.db.models import F, Q, Sum
-from django.db.models.functions import Coalesce
+from django.db.models import Q
 from django.utils import timezone
 
-from agents.budgets import windows
-from agents.budgets.ledger import zone_of
-from agents.budgets.models import Budget, Window
-from agents.budgets.worst import NOTHING, Amount
-from agents.models import AgentTask, ModelCall
+from agents.budgets import counting, ledger
+from agents.budgets.models import MOST_DOLLARS, Budget, Window
+from agents.budgets.opening import open_budget
 from agents.refusals import Refused
 from agents.services import retry_now
 from memory.models import AgentRun, RunStatus, Thread
@@ -29,13 +27,14 @@ def set_budget(
     if money is None and tokens is None:
         raise ValueError("a budget needs a limit in dollars or in tokens")
     with transaction.atomic():
-        budget, is_new = Budget.objects.select_for_update().get_or_create(
-            user=user, thread=thread, window=window, defaults={"money": money, "tokens": tokens}
-        )
+        User.objects.select_for_update(no_key=True).get(pk=user.pk)
+        found = ledger.locked(user.pk, Q(thread=thread, window=window))
+        budget = found[0] if found else Budget(user=user, thread=thread, window=window)
         budget.money, budget.tokens, budget.warned_at = money, tokens, None
-        if is_new:
-            _count_what_was(budget)
-        budget.save()
+        if found:
+            budget.save()
+        else:
+            open_budget(budget)
     let_wait_end(user)
     return budget
 
@@ -65,20 +64,27 @@ def allow_more(budget: Budget, dollars: Decimal = MORE) -> None:
     if not budget.takes_more:
         raise Refused("not_possible", "Nothing can be added to this budget. Raise its limit instead.")
     with transaction.atomic():
-        Budget.objects.select_for_update().filter(pk=budget.pk).update(extra=F("extra") + dollars, warned_at=None)
+        for now in ledger.locked(budget.user_id, Q(pk=budget.pk)):
+            now.extra, now.warned_at = min(now.extra + dollars, Decimal(MOST_DOLLARS)), None
+            now.save()
     let_wait_end(budget.user)
 
 
 def remove_budget(budget: Budget) -> None:
     user = budget.user
-    budget.delete()
+    with transaction.atomic():
+        for found in ledger.locked(user.pk, Q(pk=budget.pk)):
+            found.delete()
     let_wait_end(user)
 
 
-def current(budget: Budget) -> Budget:
-    """Show a budget with the figures of the window that is now, which its row has from the next booking on."""
-    budget.begin(windows.began(budget.window, timezone.now(), zone_of(budget.user_id)))
-    return budget
+def current(budgets: Iterable[Budget], user: User) -> list[Budget]:
+    """Show budgets of a user with the figures of the window that is now, which their rows have from the next booking
+    on."""
+    now, zone, shown = timezone.now(), counting.zone_of(user.pk), list(budgets)
+    for budget in shown:
+        counting.bring_up_to_date(budget, now, zone)
+    return shown
 
 
 def let_wait_end(user: User) -> None:
@@ -86,36 +92,3 @@ def let_wait_end(user: User) -> None:
     waiting = AgentRun.objects.for_user(user).filter(status=RunStatus.WAITING_BUDGET).select_related("thread")
     for run in waiting:
         retry_now(run)
-
-
-def _count_what_was(budget: Budget) -> None:
-    """What the window has cost before there was a budget. Runs at work are counted up to now, and booked from here."""
-    now = timezone.now()
-    budget.begins = windows.began(budget.window, now, zone_of(budget.user_id))
-    budget.spent, budget.spent_tokens = _spent(budget)
-    AgentRun.objects.for_user(budget.user).live().update(booked=F("charged"), booked_tokens=F("charged_tokens"))
-
-
-def _spent(budget: Budget) -> Amount:
-    if not budget.counts:
-        return NOTHING
-    calls = ModelCall.objects.filter(Q(run__thread__user=budget.user) | Q(thread__user=budget.user))
-    if budget.thread is not None:
-        below = _threads_below(budget.thread)
-        calls = calls.filter(Q(run__thread__in=below) | Q(thread__in=below))
-    if budget.begins is not None:
-        calls = calls.filter(created_at__gte=budget.begins)
-    sums = calls.aggregate(
-        money=Coalesce(Sum("cost"), Decimal(0)),
-        tokens=Coalesce(Sum("input_tokens"), 0) + Coalesce(Sum("output_tokens"), 0),
-    )
-    return Amount(sums["money"], sums["tokens"])
-
-
-def _threads_below(thread: Thread) -> list[Thread]:
-    """A thread and those of the tasks that were sent off from it, however far down."""
-    found, newest = [thread], [thread]
-    while newest:
-        newest = [task.thread for task in AgentTask.objects.filter(parent__in=newest).select_related("thread")]
-        found += newest
-    return found

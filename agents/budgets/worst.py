@@ -12,7 +12,7 @@ from typing import NamedTuple
 from agents.providers.base import ModelRequest, Price, Reply, Usage
 from agents.providers.capabilities import Capabilities
 from agents.providers.estimates import BYTES_PER_TOKEN
-from agents.providers.pricing import charge, of_length, plausible
+from agents.providers.pricing import of_length, plausible
 from memory.encoding import dumps
 from memory.messages import BLOCKS, Image, Message
 
@@ -51,10 +51,12 @@ def charged(usage: Usage, cost: Decimal | None) -> Amount:
 
 
 def cost_at_most(price: Price | None, input_tokens: int, output_tokens: int) -> Amount:
-    written = input_tokens if price and price.written and price.written > price.input else 0
-    usage = Usage(input_tokens, output_tokens, written_tokens=written)
-    money = charge(price, usage) if price else None
-    return Amount(money or Decimal(0), input_tokens + output_tokens)
+    tokens = input_tokens + output_tokens
+    if price is None:
+        return Amount(tokens=tokens)
+    rates = of_length(price, input_tokens)
+    dearest = max(rates.input, rates.cached, rates.written or 0)
+    return Amount((input_tokens * dearest + output_tokens * rates.output) / _MILLION, tokens)
 
 
 def output_within(price: Price | None, input_tokens: int, amount: Amount) -> int:

@@ -17,5 +17,5 @@ Ten words:
     Gate: the approval that a call needs. A run whose calls wait for theirs is Parked: nobody's, without a lease.
     Settled: what a model call came to, used and cost.
     Ending: what a run ended as, or waits for, with the last words; D8 commits it.
-    Pulse: what each fenced statement brings back: whether to stop, and whether messages wait.
+    Pulse: what each fenced statement brings back: whether to stop, whether messages wait, and more.
 """

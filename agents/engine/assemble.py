@@ -33,7 +33,6 @@ class Summons:
     """Everything a run needs that is read, not claimed.
 
     choice: the model that answers; the run itself changes it, to the user's stand-in (see `engine.standing_in`).
-    has_budgets: whether its user has set any.
     stand_in: who answers when the choice is out of reach.
     """
 
@@ -47,7 +46,6 @@ class Summons:
     tools: Mapping[str, AnyTool]
     context: Context
     prices: Prices
-    has_budgets: bool = False
     is_staff: bool = False
     stand_in: ModelConnection | None = None
 
@@ -84,7 +82,6 @@ SELECT run.trigger, run.context_type, coalesce(u.time_zone, 'Etc/UTC'), person.i
     SELECT title, left(body, {BODY_READ}) AS body, created_at FROM memory_note WHERE thread_id = t.id
     ORDER BY created_at DESC LIMIT {NOTES_LISTED}) n),
   {LAST_SUMMARIES}, {PRICES.format(user="t.user_id")},
-  EXISTS (SELECT FROM agents_budget b WHERE b.user_id = t.user_id),
   {columns(Thread, "t")}, {columns(ModelConnection, "c")}, {columns(ModelConnection, "s")}
 FROM memory_agentrun run
 JOIN memory_thread t ON t.id = run.thread_id
@@ -101,7 +98,7 @@ def summon(run_id: UUID) -> Summons | None:
     rows = pool.execute(SUMMON, {"run": run_id, "live": [*LIVE]})
     if not rows:
         return None
-    trigger, context_type, time_zone, is_staff, notes, summaries, prices, has_budgets, *rest = rows[0]
+    trigger, context_type, time_zone, is_staff, notes, summaries, prices, *rest = rows[0]
     values = iter(rest)
     thread = instance(Thread, [*islice(values, width(Thread))])
     default, stand_in = _connection(values), _connection(values)
@@ -119,7 +116,6 @@ def summon(run_id: UUID) -> Summons | None:
             time_zone=time_zone,
             tools=tools_for(agentable.audience, agentable.disabled_tools(), has_archives=thread.generation > 0),
             context=context_for(thread, timezone.now(), time_zone, notes if agentable.knows_notes else None),
-            has_budgets=has_budgets,
             prices=read(prices),
             is_staff=is_staff,
             stand_in=stand_in,

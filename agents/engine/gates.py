@@ -54,7 +54,7 @@ def wait(record: Record) -> None:
     crashpoint("D4.after")
     if answer.waits:
         raise Parked(answer.in_line)
-    record.heed(Pulse(answer.cancelling, answer.pending))
+    record.heed(Pulse(answer.cancelling, answer.pending, record.progress.metered))
     record.held.check()
     for call in record.calls:
         _look_up(call)

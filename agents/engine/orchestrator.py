@@ -82,6 +82,7 @@ def _summoned(run_id: UUID) -> Summons | None:
     except Exception:
         log.exception("run cannot be assembled")
         give_up(run_id)
+        payment.let_go(run_id)
         return None
 
 
@@ -118,7 +119,7 @@ class Orchestrator:
                 if ending.status == RunStatus.SUCCEEDED:
                     window, has_sessions = summons.choice.capabilities.context_length, summons.agentable.has_sessions
                     archiving.watch(summons.thread, ending.settled.usage, window, has_sessions=has_sessions)
-        if self.purse:
+        if progress.metered:
             payment.let_go(lease.run_id)
 
     @contextlib.contextmanager
@@ -158,7 +159,7 @@ class Orchestrator:
         if self.summons.choice.lacks_tools and self.summons.tools:
             return Ending.without_tools(self.summons.choice.name)
         try:
-            if self.summons.has_budgets:
+            if progress.metered:
                 self.purse = payment.purse_of(self.summons, self.held)
             with (
                 contextlib.ExitStack() as leased,
@@ -209,6 +210,8 @@ class Orchestrator:
                 steps.acted(event.last)
                 if leases.draining.is_set() and not event.last:
                     raise HandedOver
+                if self.held.progress.metered and self.purse is None:
+                    self.purse = steps.thinker.purse = payment.purse_of(self.summons, self.held)
 
     def _loop(self, steps: Steps, messages: list[Message], unanswered: Sequence[ToolUse]) -> CoreLoop:
         limits, progress = self.summons.agentable.limits(), self.held.progress

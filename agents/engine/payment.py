@@ -1,14 +1,17 @@
 """How a run pays: its purse, and what becomes of it when the run lets go (docs/reliability.md, invariant I17)."""
 
 import dataclasses
+from datetime import timedelta
 from functools import partial
 from uuid import UUID
 
 import structlog
 from django.conf import settings
+from django.db.models import Q
+from django.db.models.functions import Now
 
 from agents.budgets import ledger, words
-from agents.budgets.models import Budget, Reservation
+from agents.budgets.models import Budget
 from agents.budgets.purse import Purse, Unpriced, forbids_unpriced
 from agents.budgets.worst import AROUND_EACH, Given, answer_at_most, charged, cost_at_most
 from agents.connections import Choice
@@ -29,21 +32,21 @@ log = structlog.get_logger(__name__)
 BESIDE_OUTPUT = 4_000
 """Tokens of a summary or the like."""
 
+PATIENCE = 1.25
+"""A call beside the runs is over for certain after so many times the longest that a summary may take."""
+
 SWEPT = 100
-"""Runs whose reservations are looked after in one sweep."""
+"""Runs that are looked after in one sweep, and calls beside them."""
 
 
 def purse_of(summons: Summons, held: Held) -> Purse:
-    """The purse of a claimed run. What a dead worker has left open counts as spent at its worst."""
+    """The purse of a claimed run that budgets count, from the first call of its model or from a later one on."""
     choice = summons.choice
     with orm():
         threads = ledger.threads_above(summons.agentable)
     price = summons.prices.of(choice.endpoint, choice.model)
     can, attended = choice.capabilities, summons.is_attended
-    purse = Purse(held.lease, threads, choice.model, price, can, attended, held.cancel)
-    if held.progress.recoveries:
-        purse.take_up()
-    return purse
+    return Purse(held.lease, threads, choice.model, price, can, attended, held.cancel)
 
 
 def let_go(run_id: UUID) -> None:
@@ -70,13 +73,13 @@ def reserve_beside(call: ModelCall, choice: Choice, words_given: str) -> int | N
         return most if ledger.reserve_beside(call, thread, cost_at_most(price, given.most, most)) else None
 
 
-def book_beside(call: ModelCall, *, is_denial: bool = False) -> None:
-    """Book a call beside the runs that has ended; one of unknown cost at its worst, unless the server has said no."""
+def settle_beside(call: ModelCall, *, is_denial: bool = False) -> None:
+    """Save and book a call beside the runs that has ended; one of unknown cost at its worst, unless the server has
+    said no."""
+    used = Usage(call.input_tokens, call.output_tokens)
+    is_unknown = call.cost is None and not is_denial
     with orm():
-        thread = _thread(call)
-        used = Usage(call.input_tokens, call.output_tokens)
-        is_unknown = call.cost is None and not is_denial
-        ledger.book_beside(call, thread, None if is_unknown else charged(used, call.cost))
+        ledger.settle_beside(call, None if is_unknown else charged(used, call.cost))
 
 
 def _thread(call: ModelCall) -> Thread:
@@ -85,18 +88,21 @@ def _thread(call: ModelCall) -> Thread:
 
 
 def sweep() -> None:
-    """Free what is held for runs that no worker has, whatever became of those who should have done it."""
-    left = Reservation.objects.filter(run__lease_token=None).exclude(run=None)
-    for run_id in left.values_list("run", flat=True).distinct()[:SWEPT]:
+    """Book what no worker will, whatever became of those who should have done it."""
+    left = AgentRun.objects.filter(metered=True, lease_token=None)
+    for run_id in left.values_list("pk", flat=True)[:SWEPT]:
         let_go(run_id)
-    ended = ModelCall.objects.exclude(status=CallStatus.STARTED).filter(reservations__isnull=False).distinct()
-    for call in ended[:SWEPT]:
-        book_beside(call)
+    longest = timedelta(seconds=settings.WAYMARK_SUMMARY_SECONDS * PATIENCE)
+    over = ~Q(status=CallStatus.STARTED) | Q(created_at__lt=Now() - longest)
+    for call in ModelCall.objects.filter(over, reservations__isnull=False).distinct()[:SWEPT]:
+        ledger.lose_beside(call)
 
 
 def _warn(run_id: UUID, budget: Budget) -> None:
     """Say in the chat that most of a budget is spent, once in its window."""
-    run = AgentRun.objects.select_related("thread").get(pk=run_id)
+    run = AgentRun.objects.select_related("thread").filter(pk=run_id).first()
+    if run is None:
+        return
     text = words.most_is_spent(budget, ledger.share_spent(budget))
     cell = text_cell(Source.ERROR, text, MessageMetadata(budget=budget.pk))
     message = ThreadMessage.objects.create(thread=run.thread, run=run, **dataclasses.asdict(cell))

@@ -129,7 +129,7 @@ class Record:
         """Take in what a durable point brought back."""
         if pulse.cancelling:
             self.held.cancel.cancel("stopped")
-        self.pending = pulse.pending
+        self.pending, self.progress.metered = pulse.pending, pulse.metered
 
     def announce(self, *events: Event) -> None:
         publish(self.summons.thread.pk, self.summons.thread.user_id, *events)

@@ -11,6 +11,7 @@ import structlog
 from django.conf import settings
 from django.utils import timezone
 
+from agents.budgets import ledger
 from agents.budgets.ledger import OutOfBudget
 from agents.budgets.purse import Unpriced
 from agents.connections import Choice, is_demo
@@ -33,7 +34,6 @@ log = structlog.get_logger(__name__)
 # The request must fit where the session did not: each try reads so much less of it (case PRV-10).
 SHRINKS = (1, 4, 16)
 PART_LENGTH = 1_500
-CRASHED = "The worker ended before an answer was recorded."
 # What models set a title in, although they are asked not to.
 MARKS = '#*_ \t"“”„«»'
 UNFINISHED = {
@@ -122,13 +122,10 @@ def _recorded(reservation: Reservation, choice: Choice, words: str, cancel: Canc
 def _started(reservation: Reservation, choice: Choice) -> ModelCall:
     """Nobody else sums this thread up now, so a call that is still open was left by a worker that died."""
     with orm():
-        mine = ModelCall.objects.filter(thread=reservation.thread_id)
-        mine.filter(status=CallStatus.STARTED).update(
-            status=CallStatus.FAILED, error=CRASHED, finished_at=timezone.now()
-        )
-        return ModelCall.objects.create(
-            thread_id=reservation.thread_id, provider=choice.endpoint.kind, model=choice.model
-        )
+        thread = Thread.objects.get(pk=reservation.thread_id)
+        for left in ModelCall.objects.filter(thread=thread, status=CallStatus.STARTED):
+            ledger.lose_beside(left)
+        return ModelCall.objects.create(thread=thread, provider=choice.endpoint.kind, model=choice.model)
 
 
 def _finished(
@@ -147,11 +144,9 @@ def _finished(
     row.cached_tokens, row.written_tokens = usage.cached_tokens, usage.written_tokens
     row.estimated, row.answered_by = usage.estimated, usage.model
     row.latency_ms = round((time.monotonic() - since) * 1000)
-    with orm():
-        owner = Thread.objects.values_list("user_id", flat=True).get(calls=row)
-        row.cost = prices_of(owner).cost(choice.endpoint, choice.model, usage)
-        row.save()
-    payment.book_beside(row, is_denial=is_denial)
+    assert row.thread is not None, "it is beside the runs"
+    row.cost = prices_of(row.thread.user_id).cost(choice.endpoint, choice.model, usage)
+    payment.settle_beside(row, is_denial=is_denial)
 
 
 def _checked(reply: Reply, choice: Choice) -> Summary:

@@ -22,6 +22,7 @@ from agents.providers.sse import SSE
 from tools.cancel import CancelToken
 
 DRAIN_SECONDS = 0.2
+COUNT_SECONDS = 30.0
 _FAILURES = (Refused, httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL)
 
 _idle: FreeList[Endpoint, Client] = FreeList(256)
@@ -170,7 +171,7 @@ class StreamingProvider(ABC):
 
     def _deltas(self, response: httpx2.Response, answer: Answer, cancel: CancelToken) -> Iterator[Chunk]:
         """Yield what each read brought, in one piece."""
-        received, since = 0, time.monotonic()
+        before, since = (0, answer.finish_reason, False), time.monotonic()
         for events in events_of(response):
             cancel.check()
             for event in events:
@@ -178,10 +179,19 @@ class StreamingProvider(ABC):
             yield from answer.deltas()
             if answer.is_full:
                 return
-            if answer.received > received:
-                received, since = answer.received, time.monotonic()
-            elif time.monotonic() - since > self._endpoint.patience.silent:
+            if (now := (answer.received, answer.finish_reason, answer.is_over)) != before:
+                before, since = now, time.monotonic()
+            elif time.monotonic() - since > self._longest_silence(answer):
+                if answer.finish_reason is not None:
+                    return
                 raise errors.failure(Trouble.TIMEOUT, "it gave signs of life but no answer", usage=answer.usage)
+
+    def _longest_silence(self, answer: Answer) -> float:
+        """Seconds of mere signs of life. After its last word an answer is whole, and only the count may still come."""
+        silent = self._endpoint.patience.silent
+        if answer.finish_reason is None:
+            return silent
+        return DRAIN_SECONDS if answer.is_over else min(COUNT_SECONDS, silent)
 
     def _take(self, event: SSE, answer: Answer) -> None:
         if event.data.startswith(b"[DONE]"):

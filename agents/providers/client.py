@@ -79,8 +79,8 @@ class Client:
         return self._send(httpx2.Request("POST", self._call, headers=headers, content=body))
 
     def page(self, path: str, body: bytes | None = None) -> bytes:
-        """Return what the server says of itself at `path`, below the SDK's address or, when it begins with a slash,
-        below the host; with a body it is posted. Raises: as `post`; ProviderError."""
+        """Return what the server says of itself at `path`, below the SDK's address or a whole one; with a body it is
+        posted. Raises: as `post`; ProviderError."""
         url, method = self._base.join(path), "GET" if body is None else "POST"
         request = httpx2.Request(method, url, headers=self._headers, content=body)
         with contextlib.closing(self._send(request)) as response:

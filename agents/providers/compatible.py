@@ -27,8 +27,10 @@ class CompatibleProvider(OpenAIProvider):
         listed = _listed(entry)
         if listed.context_length:
             return listed
-        told = [_props(self._told("/props", cancel)), _studio(self._told(f"/api/v0/models/{quote(model)}", cancel))]
-        return listed.over(told[0]).over(told[1])
+        # Beside the /v1 of their address, which may stand below a path.
+        root = self._endpoint.base_url.removesuffix("/v1")
+        props, studio = (self._told(f"{root}/{place}", cancel) for place in ("props", f"api/v0/models/{quote(model)}"))
+        return listed.over(_props(props)).over(_studio(studio))
 
     def _told(self, path: str, cancel: CancelToken) -> Payload:
         """What stands in a place that most servers do not have."""

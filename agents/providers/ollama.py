@@ -3,6 +3,7 @@ oldest messages without a word when they do not fit (docs/decisions/0004).
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from pydantic import JsonValue
 
@@ -137,12 +138,14 @@ class OllamaReply(ChatReply):
 
 
 class OllamaProvider(OpenAIProvider):
-    """The address may end in `/v1`, as it does for the compatible one."""
+    """The address may end in `/v1`, as it does for the compatible one, or in `/api`, and stand below a path."""
 
-    dialect = Dialect(sdk_of, "/api/chat", "/api/tags")
+    dialect = Dialect(sdk_of, "api/chat", "api/tags")
 
     def __init__(self, endpoint: Endpoint) -> None:
-        super().__init__(endpoint, body=OllamaBody(endpoint))
+        above, _, last = endpoint.base_url.rpartition("/")
+        root = above if last in ("v1", "api") else endpoint.base_url
+        super().__init__(replace(endpoint, base_url=root), body=OllamaBody(endpoint))
 
     def models(self, cancel: CancelToken) -> list[str]:
         found = self._page(self.dialect.models, cancel).get("models")
@@ -153,7 +156,7 @@ class OllamaProvider(OpenAIProvider):
     def facts(self, model: str, cancel: CancelToken) -> Capabilities:
         """What the server says of a model. The context is what its own file asks for, else what it was made for, but
         no more than the endpoint's, because memory for all of it is taken when the model is loaded."""
-        shown = self._page("/api/show", cancel, dumps({"model": model}))
+        shown = self._page("api/show", cancel, dumps({"model": model}))
         window = _asked_for(shown.get("parameters"))
         if window is None and (longest := _made_for(shown.get("model_info"))):
             window = min(longest, self._endpoint.window or longest)

@@ -20,6 +20,8 @@ from tools.base import ToolSpec
 from tools.cancel import Cancelled, CancelToken
 
 PATIENCE_SECONDS = 60.0
+LONGEST_ANSWER = 2_000
+"""Tokens, with what a model thinks: the test is neither on record nor under a budget, so it must be cheap."""
 FACTS_SECONDS = 5.0
 LONGEST_TAGS = 1_000_000
 """Bytes of what may be the list of an Ollama."""
@@ -112,7 +114,7 @@ def find_ollama(base: str = "http://127.0.0.1:11434", timeout: float = 0.4) -> l
 
 
 def _ask(provider: Provider, model: str) -> Reply:
-    request = ModelRequest(model, _SYSTEM, [user("Are you ready?")], [_TOOL])
+    request = ModelRequest(model, _SYSTEM, [user("Are you ready?")], [_TOOL], LONGEST_ANSWER)
     with _deadline(PATIENCE_SECONDS) as cancel:
         *_, last = provider.stream(request, cancel)
     assert isinstance(last, Reply)

@@ -58,7 +58,7 @@ def _shown(request: SignedInRequest) -> list[dict[str, object]]:
     """Each with whose it is and how much of it is spent; those of each run have nothing to count."""
     titles = dict(Goal.objects.for_user(request.user).values_list("thread", "title"))
     titles[assistant_of(request.user).thread_id] = _("Assistant")
-    budgets = [current(budget) for budget in Budget.objects.for_user(request.user)]
+    budgets = current(Budget.objects.for_user(request.user).select_related("thread"), request.user)
     return [
         {
             "row": budget,

@@ -6,7 +6,9 @@ from uuid import UUID
 
 import orjson
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from agents.budgets.models import Budget, Window
@@ -156,3 +158,25 @@ def test_nobody_else_s_budget_can_be_seen_or_changed(goal: Goal, browser: Client
     assert browser.post("/settings/budget/", {"goal": other.pk, "window": "day", "money": 1}).status_code == 422
     assert call(goal, "POST", "budgets", {"window": "day", "money": "1", "thread": str(other.thread_id)})[0] == 400
     assert Budget.objects.get() == budget
+
+
+def test_more_and_more_is_no_error(goal: Goal) -> None:
+    budget = set_budget(goal.user, Window.MONTH, Decimal(1), None)
+    for _ in range(11):
+        status, shown = call(goal, "POST", f"budgets/{budget.pk}/more", {"money": "10000000"})
+        assert (status, shown["extra"]) == (200, "10000000")
+
+
+@pytest.mark.parametrize("path", ["/settings/budget/", "/api/v1/budgets"])
+def test_ten_budgets_ask_the_database_no_more_often_than_one(goal: Goal, browser: Client, path: str) -> None:
+    def asked() -> int:
+        with CaptureQueriesContext(connection) as queries:
+            assert browser.get(path, headers=bearer(goal.user)).status_code == 200
+        return len(queries)
+
+    set_budget(goal.user, Window.MONTH, Decimal(1), None)
+    asked()
+    once = asked()
+    for _ in range(9):
+        set_budget(goal.user, Window.MONTH, Decimal(1), None, GoalFactory(user=goal.user).thread)
+    assert asked() <= once + 1

@@ -4,7 +4,7 @@ from functools import partial
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import F, Q, Sum
+from django.db.models import DecimalField, F, Q, Sum
 from django.db.models.functions import Coalesce
 
 from agents.budgets.models import Budget, Reservation
@@ -14,8 +14,12 @@ from agents.engine.health.finding import Finding
 def wrong_budgets(limit: int) -> list[Finding]:
     """Budgets that hold something other than their reservations do: those of a goal that was deleted while it was at
     work are gone with it."""
-    held = Budget.objects.annotate(money_held=Coalesce(Sum("reservations__money"), F("reserved") * 0))
-    found = held.filter(~Q(reserved=F("money_held"))).order_by("created_at")[:limit]
+    held = Budget.objects.annotate(
+        money_held=Coalesce(Sum("reservations__money"), F("reserved") * 0),
+        tokens_held=Coalesce(Sum("reservations__tokens"), 0, output_field=DecimalField()),
+    )
+    is_right = Q(reserved=F("money_held"), reserved_tokens=F("tokens_held"))
+    found = held.filter(~is_right).order_by("created_at")[:limit]
     return [Finding(f"budget {budget.pk}", partial(_recount, budget.pk)) for budget in found]
 
 

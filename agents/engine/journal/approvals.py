@@ -63,7 +63,9 @@ def decision(action_id: UUID) -> tuple[str, str]:
 
 
 START = f"""
-WITH r AS (UPDATE memory_agentrun AS run SET due_at = NULL WHERE {FENCE} RETURNING run.id, run.thread_id, run.status),
+WITH r AS (
+  UPDATE memory_agentrun AS run SET due_at = NULL WHERE {FENCE}
+  RETURNING run.id, run.thread_id, run.status, run.metered),
 a AS (
   UPDATE agent_actions SET status = 'started', fence = %(fence)s, started_at = clock_timestamp()
   FROM r WHERE agent_actions.id = %(action)s AND agent_actions.status IN ('intent', 'proposed')

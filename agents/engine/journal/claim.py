@@ -5,7 +5,7 @@ from uuid import UUID
 from django.conf import settings
 
 from agents.engine.crashpoints import crashpoint
-from agents.engine.journal.fragments import FENCE, execute, fence_of
+from agents.engine.journal.fragments import CLOSE_LOST, FENCE, LOST, LOST_NOW, execute, fence_of
 from agents.engine.journal.rows import Lease, LeaseLost, NextCall, Progress
 from agents.engine.journal.surely import LOCK_THREAD, LOCK_THREAD_OF_RUN, looked_up, surely
 from agents.engine.loop_guard import LoopGuard
@@ -70,22 +70,21 @@ r AS (
     fence = run.fence + 1, lease_token = %(token)s, lease_until = clock_timestamp() + %(lease)s * interval '1 second',
     started_at = coalesce(run.started_at, clock_timestamp()), due_at = NULL,
     recoveries = run.recoveries + (run.lease_token IS NOT NULL)::int,
-    cost_known = run.cost_known AND run.lease_token IS NULL
+    cost_known = run.cost_known AND run.lease_token IS NULL,
+    metered = run.metered OR EXISTS (SELECT FROM agents_budget WHERE user_id = l.user_id), {LOST}
   FROM l, f
   WHERE run.id = %(run)s AND (f.free OR run.status = 'cancelling') AND (
     run.status = 'queued' OR run.status IN ('retry_wait', 'waiting_budget') AND run.due_at <= clock_timestamp()
     OR run.status IN ('running', 'cancelling') AND run.lease_until < clock_timestamp())
   RETURNING run.id, run.thread_id, run.fence, run.step, run.status, run.recoveries, run.retries, run.guard,
-    {OPEN_STEP} AS open_step),
+    run.metered, {LOST_NOW}, {OPEN_STEP} AS open_step),
 {TAKEN.format(first=FIRST_FREE, only_if=" AND NOT r.open_step")},
-b AS (
-  UPDATE agents_modelcall SET status = 'failed', error = %(crashed)s, finished_at = clock_timestamp() FROM r
-  WHERE r.recoveries > 0 AND agents_modelcall.run_id = r.id AND agents_modelcall.status = 'started'),
+{CLOSE_LOST} AND r.recoveries > 0),
 c AS (
   INSERT INTO agents_modelcall (id, run_id, step, attempt, provider, model, status)
   SELECT %(call)s, id, step, fence, %(provider)s, %(model)s, 'started' FROM r WHERE NOT r.open_step)
 SELECT r.thread_id, l.user_id, r.step, r.fence, r.status = 'cancelling', r.recoveries, r.retries, r.open_step,
-  coalesce((SELECT bool_or(decides) FROM m), false), r.guard FROM r, l
+  coalesce((SELECT bool_or(decides) FROM m), false), r.guard, r.metered FROM r, l
 """
 
 
@@ -93,7 +92,8 @@ CLAIMED = f"""
 SELECT run.thread_id, t.user_id, run.step, run.fence, run.status = 'cancelling', run.recoveries, run.retries,
   {OPEN_STEP},
   EXISTS (SELECT FROM memory_threadmessage m
-    WHERE m.thread_id = run.thread_id AND m.run_id = run.id AND m.processed AND m.metadata ? 'decision'), run.guard
+    WHERE m.thread_id = run.thread_id AND m.run_id = run.id AND m.processed AND m.metadata ? 'decision'),
+  run.guard, run.metered
 FROM memory_agentrun run JOIN memory_thread t ON t.id = run.thread_id
 WHERE run.id = %(run)s AND run.lease_token = %(token)s
 """
@@ -126,7 +126,7 @@ def claim(run_id: UUID, call: NextCall, context: Context) -> Lease | None:
     crashpoint("D1.after")
     if not rows:
         return None
-    thread_id, user_id, step, fence, cancelling, recoveries, retries, open_step, decided, guard = rows[0]
+    thread_id, user_id, step, fence, cancelling, recoveries, retries, open_step, decided, guard, metered = rows[0]
     progress = Progress(
         step=step,
         call_id=call_id,
@@ -137,6 +137,7 @@ def claim(run_id: UUID, call: NextCall, context: Context) -> Lease | None:
         open_step=open_step,
         decided=decided,
         guard=LoopGuard.model_validate(guard),
+        metered=metered,
     )
     return Lease(run_id, token, thread_id, user_id, fence, progress)
 

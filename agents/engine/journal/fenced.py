@@ -11,7 +11,7 @@ from agents.engine.journal.surely import LOCK_RUN, looked_up, surely
 from memory.pool import Row
 
 LANDED = """
-SELECT run.status = 'cancelling', t.pending > 0, {condition}
+SELECT run.status = 'cancelling', t.pending > 0, run.metered, {condition}
 FROM memory_agentrun run JOIN memory_thread t ON t.id = run.thread_id
 WHERE run.id = %(run)s AND run.lease_token = %(token)s
 """

@@ -47,7 +47,8 @@ SETTLE_CALL = """
 c AS (
   UPDATE agents_modelcall SET status = %(call_status)s, input_tokens = %(input)s, output_tokens = %(output)s,
     cached_tokens = %(cached)s, written_tokens = %(written)s, estimated = %(estimated)s, answered_by = %(answered_by)s,
-    cost = %(cost)s, latency_ms = %(latency)s, error = %(call_error)s, finished_at = clock_timestamp()
+    cost = %(cost)s, charged = %(charge)s, charged_tokens = %(charge_tokens)s,
+    latency_ms = %(latency)s, error = %(call_error)s, finished_at = clock_timestamp()
   FROM r WHERE agents_modelcall.id = %(call)s AND agents_modelcall.status = 'started')"""
 
 TOTALS = """
@@ -75,7 +76,26 @@ p AS (
 """What becomes of the calls of a run that ends as `r` says, and of what was asked about them. Proposed ones outlive it
 unless it was stopped."""
 
-PULSE = "r.status = 'cancelling', (SELECT pending > 0 FROM memory_thread WHERE id = r.thread_id)"
+PULSE = "r.status = 'cancelling', (SELECT pending > 0 FROM memory_thread WHERE id = r.thread_id), r.metered"
+
+LEFT_OPEN = """run.metered AND EXISTS (
+  SELECT FROM agents_modelcall o WHERE o.run_id = run.id AND o.status = 'started')"""
+
+LOST = f"""
+charged = CASE WHEN {LEFT_OPEN} THEN greatest(run.charged, run.booked + run.held) ELSE run.charged END,
+charged_tokens = CASE WHEN {LEFT_OPEN} THEN greatest(run.charged_tokens, run.booked_tokens + run.held_tokens)
+  ELSE run.charged_tokens END"""
+"""Of a run that is taken from a worker: a call that this had open may have been answered, so all that is held for it
+counts as spent (invariant I17)."""
+
+LOST_NOW = "new.charged - old.charged AS lost, new.charged_tokens - old.charged_tokens AS lost_tokens"
+
+CLOSE_LOST = """
+b AS (
+  UPDATE agents_modelcall SET status = 'failed', error = %(crashed)s, finished_at = clock_timestamp(),
+    charged = r.lost, charged_tokens = r.lost_tokens
+  FROM r WHERE agents_modelcall.run_id = r.id AND agents_modelcall.status = 'started'"""
+"""The call that was open; not closed, for more conditions. `r` returns LOST_NOW."""
 
 
 # Found by the user's threads, of which there are few; a run that waits is the live run of its thread.

@@ -9,7 +9,7 @@ from uuid import UUID
 from django.conf import settings
 
 from agents.engine.journal.claim import CRASHED
-from agents.engine.journal.fragments import CLOSE_CALLS, NEXT_IN_LINE_OF, as_json
+from agents.engine.journal.fragments import CLOSE_CALLS, CLOSE_LOST, LOST, LOST_NOW, NEXT_IN_LINE_OF, as_json
 from memory import pool
 from memory.ids import new_id
 from memory.metadata import MessageMetadata
@@ -76,17 +76,14 @@ WITH l AS (
   WHERE r.id = %(run)s FOR NO KEY UPDATE OF t),
 r AS (
   UPDATE memory_agentrun AS run SET status = 'failed', reason = 'stale', error = %(text)s, lease_token = NULL,
-    lease_until = NULL, due_at = NULL, finished_at = clock_timestamp()
-  FROM l WHERE run.id = %(run)s AND {STALE} RETURNING run.id, run.thread_id, run.status),
+    lease_until = NULL, due_at = NULL, finished_at = clock_timestamp(), {LOST}
+  FROM l WHERE run.id = %(run)s AND {STALE} RETURNING run.id, run.thread_id, run.status, {LOST_NOW}),
 t AS (
   UPDATE memory_thread SET live_run = NULL FROM r WHERE memory_thread.id = r.thread_id AND live_run = r.id),
 m AS (
   INSERT INTO memory_threadmessage (id, thread_id, run_id, source, message_type, content, metadata)
   SELECT %(message)s, thread_id, id, %(source)s, 'text', %(text)s, %(metadata)s FROM r),
-{CLOSE_CALLS},
-b AS (
-  UPDATE agents_modelcall SET status = 'failed', error = %(crashed)s, finished_at = clock_timestamp()
-  FROM r WHERE agents_modelcall.run_id = r.id AND agents_modelcall.status = 'started')
+{CLOSE_CALLS}, {CLOSE_LOST})
 SELECT r.thread_id, l.user_id, {NEXT_IN_LINE_OF.format(user="l.user_id")} FROM r, l
 """
 

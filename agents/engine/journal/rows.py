@@ -29,6 +29,7 @@ class Progress:
     resumed: whether it was claimed before, so that something of it may be open.
     open_step: whether the reply of its step is recorded already and its calls are to be answered first.
     decided: whether a message that it took is a decision about a call.
+    metered: whether budgets count what the run spends.
     guard: what it has called; recorded with each step that is over.
     next_seq: the history's next free place; known once the history is loaded.
     iterations: how many steps have had their reply; at a run's end that is its `step`.
@@ -42,6 +43,7 @@ class Progress:
     resumed: bool = False
     open_step: bool = False
     decided: bool = False
+    metered: bool = False
     guard: LoopGuard = field(default_factory=LoopGuard)
     next_seq: int = 1
     iterations: int = 0
@@ -95,10 +97,12 @@ class NextCall:
 
 
 class Pulse(NamedTuple):
-    """What every fenced statement brings back: whether to stop, and whether messages wait."""
+    """What every fenced statement brings back: whether to stop, whether messages wait, and whether budgets count the
+    run by now."""
 
     cancelling: bool
     pending: bool
+    metered: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,8 @@ from memory.messages import Message
 
 REPLY = f"""
 WITH r AS (
-  UPDATE memory_agentrun AS run SET retries = 0, {TOTALS} WHERE {FENCE} RETURNING run.id, thread_id, step, status),
+  UPDATE memory_agentrun AS run SET retries = 0, {TOTALS} WHERE {FENCE}
+  RETURNING run.id, thread_id, step, status, metered),
 {HISTORY}, {SETTLE_CALL}, {CELLS},
 a AS (
   INSERT INTO agent_actions (id, run_id, thread_id, user_id, step, position, call_id, tool, effect, risk, reversal,
@@ -90,7 +91,7 @@ def reply(
 OUTCOME = f"""
 WITH r AS (
   UPDATE memory_agentrun AS run SET step = step + %(advance)s, guard = coalesce(%(guard)s, guard)
-  WHERE {FENCE} RETURNING run.id, thread_id, step, status),
+  WHERE {FENCE} RETURNING run.id, thread_id, step, status, metered),
 d AS (
   UPDATE agent_actions SET status = e.status, output = e.output, summary = e.summary, error = e.error, undo = e.undo,
     finished_at = CASE e.status WHEN 'proposed' THEN NULL ELSE clock_timestamp() END
@@ -157,7 +158,7 @@ def outcome_landed(lease: Lease, action_id: UUID) -> Pulse | None:
 
 
 CALL_AGAIN = f"""
-WITH r AS (UPDATE memory_agentrun AS run SET {TOTALS} WHERE {FENCE} RETURNING run.id, thread_id, step, status),
+WITH r AS (UPDATE memory_agentrun AS run SET {TOTALS} WHERE {FENCE} RETURNING run.id, thread_id, step, status, metered),
 {SETTLE_CALL},
 n AS (
   INSERT INTO agents_modelcall (id, run_id, step, attempt, provider, model, status)
@@ -188,7 +189,8 @@ def call_again(lease: Lease, failed: Settled, next_call: NextCall) -> Pulse:
 
 
 QUARANTINE = f"""
-WITH r AS (UPDATE memory_agentrun AS run SET step = step WHERE {FENCE} RETURNING run.id, thread_id, step, status),
+WITH r AS (
+  UPDATE memory_agentrun AS run SET step = step WHERE {FENCE} RETURNING run.id, thread_id, step, status, metered),
 h AS (
   UPDATE memory_historyentry SET quarantine = %(rung)s FROM r
   WHERE memory_historyentry.thread_id = r.thread_id AND seq = ANY(%(places)s))

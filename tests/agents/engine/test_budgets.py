@@ -470,7 +470,7 @@ def test_a_summary_that_nobody_has_begun_to_write_counts_nothing(goal: Goal, llm
 
 def test_reservations_of_runs_that_nobody_has_are_swept_away(goal: Goal, say: Say, llm: LLMServer) -> None:
     budget = set_budget(goal.user, Window.MONTH, Decimal(1), None)
-    run = AgentRun.objects.create(thread=goal.thread, status=RunStatus.SUCCEEDED, charged=Decimal("0.25"))
+    run = AgentRun.objects.create(thread=goal.thread, status=RunStatus.SUCCEEDED, charged=Decimal("0.25"), metered=True)
     Reservation.objects.create(budget=budget, run=run, money=Decimal("0.5"))
     Budget.objects.filter(pk=budget.pk).update(reserved=Decimal("0.5"))
     sweeper.sweep()
@@ -576,9 +576,11 @@ def test_what_a_dead_worker_held_for_a_summary_counts_as_spent(goal: Goal, llm: 
     assert held > 0
     sweeper.sweep()
     assert Budget.objects.get(pk=budget.pk).reserved == held, "it may be under way"
-    ModelCall.objects.update(status="failed")
+    ModelCall.objects.update(created_at=timezone.now() - timedelta(hours=1))
     sweeper.sweep()
     assert only(budget).spent == held
+    call.refresh_from_db()
+    assert (call.status, call.charged) == ("failed", held)
 
 
 def test_what_a_deleted_goal_held_is_free_again(goal: Goal) -> None:

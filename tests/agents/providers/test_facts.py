@@ -46,6 +46,14 @@ def test_a_list_of_models_says_it(server: LLMServer, entry: dict[str, Any], know
     assert facts(server) == known
 
 
+def test_what_stands_beside_the_address_is_asked_for_below_the_same_path(server: LLMServer) -> None:
+    endpoint = Endpoint("compatible", f"{server.address}/gpu/v1", "key", anywhere=True)
+    server.pages |= {"/gpu/v1/models": {"data": [{"id": "m"}]}, "/props": {"modalities": {"vision": True}}}
+    server.pages["/gpu/props"] = {"default_generation_settings": {"n_ctx": 16_384}}
+    server.pages["/gpu/api/v0/models/m"] = {"type": "llm", "capabilities": ["tool_use"]}
+    assert probe.learn(endpoint, "m") == Capabilities(tools=True, images=False, context_length=16_384)
+
+
 def test_llama_cpp_says_it_in_its_properties(server: LLMServer) -> None:
     server.pages["/props"] = {
         "default_generation_settings": {"n_ctx": 16_384},

@@ -221,6 +221,19 @@ def test_the_models_are_listed_and_tested_at_either_form_of_the_address(server: 
     assert verdict.message.startswith("This model cannot use tools, which agents need.")
 
 
+@pytest.mark.parametrize("end", ["", "/v1", "/api"])
+def test_it_may_stand_below_a_path(server: OllamaServer, end: str) -> None:
+    server.below = "/gpu"
+    server.script([Reply(calls=[("report_ready", {"ready": True})])])
+    endpoint = at(server, address=f"{server.address}/gpu{end}")
+    try:
+        assert probe.list_models(endpoint) == ["m"]
+        assert probe.test_connection(endpoint, "m").ok
+        assert probe.learn(endpoint, "m").tools
+    finally:
+        server.below = ""
+
+
 def test_a_conversation_sends_the_same_bytes_again(server: OllamaServer) -> None:
     server.always(Reply("ok"))
     first = [user("one"), assistant("two"), user("three")]

@@ -8,7 +8,9 @@ from agents.providers.base import (
     Endpoint,
     Finish,
     ModelRequest,
+    Patience,
     ProviderError,
+    Reply as Answered,
     Trouble,
     Usage,
 )
@@ -78,6 +80,18 @@ def test_an_answer_is_over_with_its_end_mark_though_the_server_goes_on(server: L
     assert ask().text == "done"
     assert time.monotonic() - started < 10
     assert ask().text == "next"
+
+
+@pytest.mark.parametrize("end", [(), (U(7, 2),), (DONE,)], ids=["no_end", "counted", "end_mark"])
+def test_a_whole_answer_is_not_thrown_away_because_the_server_goes_on_giving_signs_of_life(
+    server: LLMServer, end: tuple[bytes, ...]
+) -> None:
+    server.script([Raw([D({"content": "done"}), F("stop"), *end, *[b": still here\n\n"] * 1_000], gap=0.02)])
+    provider = connect(Endpoint("compatible", server.url, KEY, Patience(idle=10, silent=0.3), anywhere=True))
+    *_, reply = provider.stream(ModelRequest("m", "", [user("hi")]), CancelToken())
+    provider.close()
+    assert isinstance(reply, Answered)
+    assert (reply.message.text, reply.usage.output_tokens) == ("done", 2 if end and end[0] != DONE else None)
 
 
 @pytest.mark.parametrize(("kind", "field"), [("openai", "max_completion_tokens"), ("compatible", "max_tokens")])

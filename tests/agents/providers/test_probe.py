@@ -41,6 +41,13 @@ def test_a_connection_test_says_in_a_sentence_how_it_went(
     assert KEY not in verdict.message
 
 
+def test_a_connection_test_asks_for_a_short_answer(server: LLMServer) -> None:
+    server.script([Reply(calls=[("report_ready", {"ready": True})])])
+    probe.test_connection(Endpoint("compatible", server.url, KEY, anywhere=True), "m")
+    (asked,) = server.requests
+    assert probe.LONGEST_ANSWER in asked.body.values()
+
+
 def test_a_server_that_is_not_there_is_named() -> None:
     verdict = probe.test_connection(Endpoint("compatible", "http://127.0.0.1:1/v1", anywhere=True), "m")
     assert not verdict.ok
