@@ -17,15 +17,17 @@ from agents.providers.known_models import known
 from agents.secrets import unseal
 from agents.services import assistant_of
 from goals.models import Goal
+from goals.views import model_tests
 from tests.factories import GoalFactory, UserFactory, bearer
 from tests.llm_ollama import LocalModel, OllamaServer
 from tests.llm_openrouter import OpenRouterServer
-from tests.llm_script import Reply, Status
+from tests.llm_script import Raw, Reply, Status, event
 from tests.llm_server import LLMServer
 
 pytestmark = pytest.mark.django_db(transaction=True)
 READY = Reply(calls=[("report_ready", {"ready": True})])
 KEY = "sk-canary-0123456789-7Qx2"
+ODD_ENCODINGS = ("hex", "bz2", "rot13", "idna", "undefined", "utf-16", "no-such")
 NO_TOOLS = Capabilities(tools=False)
 
 
@@ -114,6 +116,41 @@ def test_a_test_that_fails_for_once_unlearns_nothing(client: Client, user: User,
     said(client.post(f"/settings/models/{row.pk}/test/"))
     row.refresh_from_db()
     assert row.learned == {"images": True, "context_length": 9_000}
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        *[Status(400, {"Content-Type": f"text/plain; charset={name}"}, b"\xff no") for name in ODD_ENCODINGS],
+        Raw([event({"error": {"message": "no", "code": "\N{SUPERSCRIPT TWO}"}})]),
+        Raw([event({"error": {"message": "no", "code": "9" * 5_000}})]),
+        Raw([b'data: {"error": {"message": "no", "code": ' + b"9" * 5_000 + b"}}\n\n"]),
+    ],
+)
+def test_an_error_that_cannot_be_read_is_still_an_error(
+    client: Client, user: User, llm: LLMServer, step: Status | Raw
+) -> None:
+    row = connect_model(user, "compatible", Given("m", llm.url))
+    llm.script([step])
+    page = said(client.post(f"/settings/models/{row.pk}/test/"))
+    assert "The model" in page
+    assert "inside Waymark" not in page
+    row.refresh_from_db()
+    assert row.works is False
+
+
+@pytest.mark.parametrize("what", ["test_connection", "note_test"])
+def test_a_test_that_we_fail_has_an_end_as_well(
+    client: Client, user: User, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    def fails(*_: object) -> None:
+        raise RuntimeError(what)
+
+    row = connect_model(user, "demo", Given("demo"))
+    with monkeypatch.context() as patch:
+        patch.setattr(model_tests, what, fails)
+        assert "Something went wrong inside Waymark" in said(client.post(f"/settings/models/{row.pk}/test/"))
+    assert "always there" in said(client.post(f"/settings/models/{row.pk}/test/"))
 
 
 def test_a_server_that_names_its_models_lets_one_be_chosen(client: Client, llm: LLMServer) -> None:
