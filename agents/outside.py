@@ -36,7 +36,7 @@ def answer_later[T](
     an end by itself, also when nobody waits any more; then nothing is kept.
 
     Args:
-        failed: the HTML when one of them fails, with which we did not reckon. The browser has been told by then that all
+        failed: the HTML when one of them fails, with which nobody reckoned. The browser has been told by then that all
             is well, and would wait for ever.
 
     Raises:
