@@ -7,6 +7,7 @@ from decimal import Decimal
 from agents.providers.base import Endpoint, Price, Usage
 from agents.providers.catalog import kind_of
 from agents.providers.price_list import list_price
+from memory.text import clip
 
 _MILLION = Decimal(1_000_000)
 _FREE = Price(Decimal(0), Decimal(0), Decimal(0), "Runs on your own machine.", "")
@@ -14,6 +15,7 @@ _NOTHING = Price(Decimal(0), Decimal(0), Decimal(0), "Its name says that it is f
 # More than any call uses or costs. Servers say such figures too, and they would not fit into a row.
 MOST_TOKENS = 10**9
 MOST_DOLLARS = Decimal(1_000_000)
+MODEL_LENGTH = 200
 # What a row holds of an amount. Servers say smaller ones, too.
 _SMALLEST = Decimal("1E-9")
 
@@ -107,7 +109,8 @@ def of_length(price: Price, tokens: int) -> Price:
 
 
 def plausible(usage: Usage) -> Usage:
-    """Return `usage` without the figures that no call can have: they are unknown."""
+    """Return `usage` without the figures that no call can have, which are unknown, and with a name of the model that
+    a row holds."""
     counts = (usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.written_tokens)
     known = [count if count is None or count <= MOST_TOKENS else None for count in counts]
     return replace(
@@ -116,6 +119,7 @@ def plausible(usage: Usage) -> Usage:
         output_tokens=known[1],
         cached_tokens=known[2],
         written_tokens=known[3],
+        model=clip(usage.model, MODEL_LENGTH),
         cost=None if usage.cost is None else amount(usage.cost),
     )
 
