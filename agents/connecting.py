@@ -6,6 +6,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
 
+from agents.connections import key_of
 from agents.models import ModelConnection, UserAgent
 from agents.providers.base import Routing, Verdict
 from agents.providers.capabilities import Capabilities
@@ -44,7 +45,8 @@ def connect_model(
     *,
     default: bool = True,
 ) -> ModelConnection:
-    """Save a connection; as `default` it becomes the one that is used for everything.
+    """Save a connection; as `default` it becomes the one that is used for everything. One that leads to the same model
+    with the same key is the same, and keeps its name and what it was told.
 
     Args:
         learned: what the server has said of the model.
@@ -52,11 +54,15 @@ def connect_model(
     Raises:
         Refused: it is to be the default, and its model lacks tools.
     """
-    connection = ModelConnection(user=user, kind=kind, learned=(learned or Capabilities()).stored())
-    _fill(connection, given)
-    if default:
-        must_have_tools(connection)
     with transaction.atomic():
+        User.objects.select_for_update(no_key=True).get(pk=user.pk)
+        connection = _same(user, kind, given)
+        if connection is None:
+            connection = ModelConnection(user=user, kind=kind)
+            _fill(connection, given)
+        connection.learned = (learned or Capabilities()).over(Capabilities.read(connection.learned)).stored()
+        if default:
+            must_have_tools(connection)
         connection.save()
         if default:
             make_default(connection)
@@ -152,6 +158,13 @@ def must_have_tools(connection: ModelConnection) -> None:
     """Raises: Refused when it is known that no agent can work with the connection."""
     if connection.lacks_tools:
         raise Refused("no_tools", f"{connection} cannot use tools, which agents need. It can still write summaries.")
+
+
+def _same(user: User, kind: str, given: Given) -> ModelConnection | None:
+    """The connection that leads to the same with the same key."""
+    alike = ModelConnection.objects.for_user(user).filter(kind=kind, model=given.model)
+    address = given.base_url or kind_of(kind).default_base_url
+    return next((each for each in alike if each.address == address and key_of(each) == given.api_key), None)
 
 
 def _stands_in(connection: ModelConnection) -> bool:

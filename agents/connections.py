@@ -6,6 +6,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.contrib.auth.models import User
+from django.core.exceptions import ImproperlyConfigured
 
 from agents.agentable import agentable_of
 from agents.models import ModelConnection, UserAgent
@@ -67,6 +68,21 @@ def choose(chosen: Chosen, *, staff: bool, use: Use = Use.AGENT) -> Choice:
 
 def default_connection(user_id: int) -> ModelConnection | None:
     return ModelConnection.objects.filter(user_id=user_id, is_default=True).first()
+
+
+def key_of(connection: ModelConnection) -> str | None:
+    """The key that is stored with a connection; None when it cannot be read."""
+    try:
+        return unseal(connection.sealed_key)
+    except ImproperlyConfigured:
+        return None
+
+
+def key_for(user: User, kind: str, address: str) -> str:
+    """The key that is stored for an address, the one of the default before others; empty when there is none. It may go
+    there again without having been typed again, and nowhere else."""
+    stored = ModelConnection.objects.for_user(user).filter(kind=kind).exclude(sealed_key="").order_by("-is_default")
+    return next((key for each in stored if each.address == address and (key := key_of(each))), "")
 
 
 def choice_of(connection: ModelConnection, *, staff: bool) -> Choice:

@@ -10,6 +10,7 @@ from django.http import HttpResponse
 
 from agents.agentable import Agentable
 from agents.costs import By, Period, Spending, Sums, by_owner, spent
+from agents.model_connection import model_name
 from agents.providers.pricing import dollars
 
 COUNTS = ("calls", "unpriced", "estimated", "partial")
@@ -40,7 +41,7 @@ def rows(by: By, period: Period, user: User | None = None) -> list[Row]:
 
 def _row(by: By, key: tuple[Any, ...], spending: Spending) -> Row:
     if by is By.MODEL:
-        return Row({"provider": key[0], "model": key[1]}, f"{key[0]} {key[1]}", spending)
+        return Row({"provider": key[0], "model": key[1]}, model_name(*key), spending)
     text = str(key[0])[:7] if by is By.MONTH else str(key[0])
     return Row({by.value: text}, text, spending)
 

@@ -14,7 +14,7 @@ from agents.serializers import Strict, TextField, TokensShape
 
 
 class SpendingShape(serializers.Serializer[Any]):
-    calls = serializers.IntegerField(help_text="Finished calls")
+    calls = serializers.IntegerField(help_text="Finished calls that were sent")
     unpriced = serializers.IntegerField(help_text="How many of them are of unknown cost, which is in no sum")
     estimated = serializers.IntegerField(help_text="How many have tokens that the server did not count")
     partial = serializers.IntegerField(  # type: ignore[assignment]

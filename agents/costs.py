@@ -21,6 +21,9 @@ from agents.agentable import Agentable
 from agents.models import AgentTask, CallStatus, ModelCall
 from memory.models import Thread
 
+# A call that was begun and never sent, for want of money or because its run was stopped or handed over before.
+_UNSENT = Q(status=CallStatus.CANCELLED, cost=0, input_tokens=None) & (Q(latency_ms=None) | Q(latency_ms=0))
+
 # The paths from a call to its user, with those to its thread: of a step of a run, of a call beside the runs, and of an
 # agent that was deleted, which has no thread any more.
 PATHS = {"run__thread__user": "run__thread_id", "thread__user": "thread_id", "user": "thread_id"}
@@ -44,7 +47,7 @@ def beside_runs(user: User, since: datetime) -> Spent:
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """What some finished calls came to.
+    """What some finished calls came to. A call counts when it was sent.
 
     unpriced: how many of unknown cost. estimated: how many whose tokens are our own guess. partial: how many that
     broke off, so that more may have been used. input: all tokens of it; cached and written are parts of that.
@@ -102,7 +105,7 @@ def spent(by: By, period: Period, user: User | None = None) -> Sums:
 def _calls(path: str, period: Period, user: User | None) -> QuerySet[ModelCall]:
     whose = {f"{path}__isnull": False} if user is None else {path: user}
     calls = ModelCall.objects.filter(created_at__gte=period.since, created_at__lt=period.until, **whose)
-    return calls.exclude(status=CallStatus.STARTED).order_by()
+    return calls.exclude(status=CallStatus.STARTED).exclude(_UNSENT).order_by()
 
 
 def _keys(by: By, path: str, zone: tzinfo) -> dict[str, Any]:

@@ -11,6 +11,11 @@ from memory.ids import new_id
 from memory.models import OwnedQuerySet
 
 
+def model_name(kind: str, model: str) -> str:
+    """How a model of some kind of provider is called in lists."""
+    return f"{model} ({kind_of(kind).label})"
+
+
 class ConnectionQuerySet(OwnedQuerySet["ModelConnection"]):
     pass
 
@@ -52,7 +57,7 @@ class ModelConnection(models.Model):
         ]
 
     def __str__(self) -> str:
-        return self.name or f"{self.model} ({kind_of(self.kind).label})"
+        return self.name or model_name(self.kind, self.model)
 
     @property
     def address(self) -> str:

@@ -9,6 +9,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils.translation import gettext as _
 
+from agents.model_connection import model_name
 from agents.models import ModelConnection, ModelPrice
 from agents.providers.base import Endpoint, Price
 from agents.providers.catalog import kind_of, known_kinds
@@ -113,6 +114,9 @@ class Shown:
     price: Price | None
     own: ModelPrice | None
 
+    def __str__(self) -> str:
+        return model_name(self.kind, self.model)
+
 
 def shown_prices(user: User) -> list[Shown]:
     """Every price that the user has set, then those of the other models that the user has connected."""
@@ -124,6 +128,13 @@ def shown_prices(user: User) -> list[Shown]:
             price = prices.of(Endpoint(kind, connection.base_url), model)
             found[kind, model] = Shown(kind, model, price, None)
     return list(found.values())
+
+
+def has_price(user: User, kind: str, model: str) -> bool:
+    """Whether the next call of a model has a price, wherever the user may have connected it."""
+    shown = {(each.kind, each.model): each.price for each in shown_prices(user)}
+    known = shown.get((kind, model)) or prices_of(user.pk).of(Endpoint(kind), model)
+    return known is not None
 
 
 def _of_row(row: ModelPrice) -> Price:

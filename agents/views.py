@@ -184,14 +184,19 @@ def _refused(request: HttpRequest, thread: Thread, refused: Refused, content: st
         messages.error(request, refused.message)
         return _back(request)
     page = conversation(request, thread, error=refused.message, content=content)
-    return render(request, "agents/thread.html", page, status=422)
+    return render(request, "agents/thread.html", page | {"page": _page(request)}, status=422)
 
 
 def _back(request: HttpRequest, query: str = "") -> HttpResponse:
+    return HttpResponseRedirect(_page(request) + query)
+
+
+def _page(request: HttpRequest) -> str:
+    """The page that a form was sent from."""
     page = request.POST.get("next", "")
     if not url_has_allowed_host_and_scheme(page, allowed_hosts={request.get_host()}, require_https=request.is_secure()):
-        page = "/"
-    return HttpResponseRedirect(page.partition("?")[0] + query)
+        return "/"
+    return page.partition("?")[0]
 
 
 def _is_partial(request: HttpRequest) -> bool:

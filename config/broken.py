@@ -3,8 +3,10 @@
 import sys
 
 from django.core.exceptions import DisallowedHost
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.http.response import HttpResponseBase
 from django.shortcuts import render
+from django.utils.deprecation import MiddlewareMixin
 
 from agents import api_errors
 from memory.pool import DATABASE_AWAY
@@ -24,3 +26,15 @@ def broken(request: HttpRequest) -> HttpResponse:
 def refused(request: HttpRequest, exception: Exception) -> HttpResponse:
     """400; most who see it reach Waymark by a name that nobody has allowed yet."""
     return render(None, "400.html", {"is_host": isinstance(exception, DisallowedHost)}, status=400)
+
+
+class NotAllowedMiddleware(MiddlewareMixin):
+    """405 as a page, for who comes by its address to what only takes forms: from the history of a browser, or back from
+    signing in. Django's own answer is empty, which browsers show as a fault of theirs."""
+
+    def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+        if not isinstance(response, HttpResponseNotAllowed):
+            return response
+        page = render(request, "405.html", status=405)
+        page["Allow"] = response["Allow"]
+        return page

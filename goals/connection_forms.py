@@ -9,6 +9,7 @@ from django.forms import BoundField
 from django.utils.translation import gettext_lazy as _
 
 from agents.connecting import Given
+from agents.connections import key_for
 from agents.models import ModelConnection
 from agents.providers import addresses
 from agents.providers.base import Routing
@@ -32,20 +33,27 @@ class ConnectionForm(forms.Form):
 
     def __init__(self, user: User, data: Any = None) -> None:
         super().__init__(data)
-        self._user = user
+        self.user = user
 
     def values(self) -> tuple[Kind, Given]:
-        """The chosen kind, and what is given of it; blanks are filled with what the kind offers."""
+        """The chosen kind, and what is given of it; blanks are filled with what the kind offers, and with the key that
+        is stored for the address."""
         kind = kind_of(self.cleaned_data["kind"])
-        url, key, model = (str(self.data.get(f"{kind.kind}-{name}", "")).strip() for name in ("url", "key", "model"))
-        return kind, Given(model or next(iter(kind.models), ""), url or kind.default_base_url, key)
+        url, key, model = (self.written(kind, name).strip() for name in ("url", "key", "model"))
+        url = url or kind.default_base_url
+        key = key or key_for(self.user, kind.kind, url)
+        return kind, Given(model or next(iter(kind.models), ""), url, key)
+
+    def written(self, kind: Kind, name: str, otherwise: str = "") -> str:
+        """What was written into a field of `kind` (url, key or model), so that a mistake elsewhere costs nothing."""
+        return str(self.data.get(f"{kind.kind}-{name}", otherwise))
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         if "kind" not in cleaned:
             return cleaned
         kind, given = self.values()
-        check(self._user, kind, given)
+        check(self.user, kind, given)
         if kind.needs_key and not given.api_key:
             raise forms.ValidationError(_("This provider needs an API key."))
         if not given.model:
@@ -64,7 +72,7 @@ class EditForm(forms.Form):
     api_key = forms.CharField(
         label=_("New key"),
         required=False,
-        widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
+        widget=forms.PasswordInput(attrs={"autocomplete": "off"}, render_value=True),
         help_text=_("Stored encrypted, never shown again. Blank keeps the key that is stored."),
     )
     model = forms.CharField(label=_("Model"), max_length=MODEL_LENGTH)
@@ -177,6 +185,8 @@ def check(user: User, kind: Kind, given: Given) -> None:
         raise forms.ValidationError(_("The address, the key or the name of the model is none."))
     if not (url + given.api_key + given.model).isprintable():
         raise forms.ValidationError(_("The address, the key or the name of the model is none."))
+    if kind.needs_url and not url:
+        raise forms.ValidationError(_("Which address does the server have?"))
     if not kind.needs_url or url == kind.default_base_url:
         return
     if not url.startswith(("http://", "https://")):

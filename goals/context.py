@@ -14,6 +14,7 @@ from django.utils.formats import date_format
 from django.utils.functional import SimpleLazyObject
 
 from agents.agentable import Agentable
+from agents.budgets.services import monthly_budget
 from agents.connections import uses_demo
 from agents.costs import beside_runs
 from agents.models import UserAgent
@@ -46,7 +47,13 @@ class Shell:
     month: str
     spent: Decimal
     spent_known: bool
+    limit: Decimal | None
     demo: bool
+
+    @property
+    def used(self) -> int:
+        """Percent of the limit; beyond it all of it."""
+        return min(100, round(100 * self.spent / self.limit)) if self.limit else 100
 
     def places(self) -> dict[UUID, Place]:
         """Every agent of the frame by its thread."""
@@ -54,7 +61,7 @@ class Shell:
 
 
 def shell(request: HttpRequest) -> dict[str, object]:
-    """Context processor. The database is asked only by pages that draw the frame, always with five queries."""
+    """Context processor. The database is asked only by pages that draw the frame, always with the same few queries."""
     user = getattr(request, "user", None)
     if user is None or not user.is_authenticated:
         return {"theme": theme_of(request)}
@@ -82,8 +89,17 @@ def build(user: User) -> Shell:
         month=date_format(timezone.localtime(), "F"),
         spent=(runs["spent"] or Decimal(0)) + beside.cost,
         spent_known=not runs["unknown"] and beside.known,
+        limit=_limit(user),
         demo=uses_demo(user),
     )
+
+
+def _limit(user: User) -> Decimal | None:
+    """How many dollars this month may cost."""
+    budget = monthly_budget(user)
+    if budget is None or budget.money is None:
+        return None
+    return budget.money + (budget.extra if budget.begins == month_start() else 0)
 
 
 def goals_with_state(user: User) -> QuerySet[Goal]:

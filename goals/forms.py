@@ -39,12 +39,15 @@ class GoalSettingsForm(GoalForm):
         label=_("Model"),
         required=False,
         empty_label=_("Your default"),
-        help_text=_("Used for this goal alone."),
+        help_text=_("A choice holds for this goal alone."),
     )
 
     def __init__(self, *args: Any, connections: "QuerySet[ModelConnection]", **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["model"].queryset = connections  # type: ignore[attr-defined]
+        model = self.fields["model"]
+        model.queryset = connections  # type: ignore[attr-defined]
+        if default := next((each for each in connections if each.is_default), None):
+            model.empty_label = _("Your default: %(name)s") % {"name": default}  # type: ignore[attr-defined]
 
 
 class MonthlyLimitForm(forms.Form):
@@ -124,7 +127,7 @@ class PriceForm(forms.Form):
         label=_("Provider"), choices=[(kind.kind, kind.label) for kind in known_kinds() if not kind.is_scripted]
     )
     model = forms.CharField(label=_("Model"), max_length=MODEL_LENGTH)
-    input = forms.CharField(label=_("Input"), max_length=30, help_text=_("Dollars per million tokens."))
+    input = forms.CharField(label=_("Input"), max_length=30)
     output = forms.CharField(label=_("Output"), max_length=30)
     cached = forms.CharField(
         label=_("Read from the cache"), max_length=30, required=False, help_text=_("Empty: as all input.")

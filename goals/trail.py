@@ -2,7 +2,7 @@
 
 import html
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -11,11 +11,12 @@ from uuid import UUID
 from django.contrib.auth.models import User
 from django.db.models import Sum
 from django.utils.html import strip_tags
+from django.utils.translation import gettext as _
 
 from agents.live.markdown import render
 from agents.services import NOTICE
 from goals.context import Place, month_start
-from memory.models import AgentRun, MessageType, Source, ThreadMessage
+from memory.models import AgentRun, MessageType, RunStatus, Source, ThreadMessage
 from memory.text import clip
 
 SHOWN = 12
@@ -41,14 +42,20 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """A run that failed and can be tried again."""
+    """A run that failed and can be tried again, or that waits for its person: for more money, or for a decision.
+
+    message: what was said of it; a wait for a decision has words of its own alone. budget: the one that may be raised.
+    """
 
     place: Place
-    message: ThreadMessage
+    text: str
+    message: ThreadMessage | None = None
+    state: str = "failed"
+    budget: str = ""
 
 
-def latest_steps(user: User, places: Mapping[UUID, Place]) -> list[Step]:
-    """The newest answer of each place (by thread), newest first."""
+def latest_steps(user: User, places: Mapping[UUID, Place], resting: Collection[UUID] = ()) -> list[Step]:
+    """The newest answer of each place (by thread), newest first; those that are `resting` are not at work."""
     answers = (
         ThreadMessage.objects.for_user(user)
         .filter(thread__in=places, source=Source.AGENT, message_type=MessageType.TEXT)
@@ -56,36 +63,63 @@ def latest_steps(user: User, places: Mapping[UUID, Place]) -> list[Step]:
         .order_by("thread", "-position")
         .distinct("thread")
     )
-    steps = [_step(places[answer.thread_id], answer) for answer in answers]
+    steps = [_step(places[answer.thread_id], answer, rests=answer.thread_id in resting) for answer in answers]
     return sorted(steps, key=lambda step: step.at, reverse=True)[:SHOWN]
 
 
 def needs(user: User, places: Mapping[UUID, Place]) -> list[Need]:
-    """Threads whose last word is an error that may be tried again, and where nothing runs."""
+    """Runs that wait for the person, then threads whose last word is an error that may be tried again, and where
+    nothing runs."""
+    return _waits(user, places) + _failures(user, places)
+
+
+def _waits(user: User, places: Mapping[UUID, Place]) -> list[Need]:
+    waits = (RunStatus.WAITING_APPROVAL, RunStatus.WAITING_BUDGET)
+    runs = list(AgentRun.objects.for_user(user).filter(thread__in=places, status__in=waits).order_by("created_at"))
+    said = ThreadMessage.objects.filter(run__in=runs, metadata__reason="budget").order_by("run", "-position")
+    told = {message.run_id: message for message in said.distinct("run")}
+    return [_wait(places[run.thread_id], run, told.get(run.pk)) for run in runs]
+
+
+def _wait(place: Place, run: AgentRun, told: ThreadMessage | None) -> Need:
+    if run.status == RunStatus.WAITING_APPROVAL:
+        return Need(place, _("It waits for your decision."), state="waiting")
+    if told is None:
+        return Need(place, _("It waits for its budget."), state="paused")
+    budget = told.metadata["budget"] if told.metadata.get("more") else ""
+    return Need(place, told.content, told, "paused", budget)
+
+
+def _failures(user: User, places: Mapping[UUID, Place]) -> list[Need]:
     last = ThreadMessage.objects.for_user(user).exclude(NOTICE).filter(thread__in=places, thread__live_run=None)
     newest = last.order_by("thread", "-position").distinct("thread").select_related("thread")
     return [
-        Need(places[message.thread_id], message)
+        Need(places[message.thread_id], message.content, message)
         for message in newest
         if message.source == Source.ERROR and message.metadata.get("retryable")
     ]
 
 
-def _step(place: Place, answer: ThreadMessage) -> Step:
-    states = {"working": "running", "waiting": "failed"}
-    title, text = headline(answer.content)
-    return Step(place, states.get(place.state, "done"), title, text, answer.created_at)
+def _step(place: Place, answer: ThreadMessage, *, rests: bool) -> Step:
+    """What came of it since is told elsewhere: an answer stays a good one when the next run fails."""
+    stopped = "reason" in answer.metadata
+    title, text = headline(answer.content, shortest=0 if stopped else SHORTEST)
+    state = "running" if place.state == "working" and not rests else "undone" if stopped else "done"
+    return Step(place, state, title, text, answer.created_at)
 
 
-def headline(markdown: str) -> tuple[str, str]:
-    """Split a text into its heading or first sentence and what comes next, both plain and short."""
+def headline(markdown: str, shortest: int = SHORTEST) -> tuple[str, str]:
+    """Split a text into its heading or first sentence and what comes next, both plain and short.
+
+    shortest: characters of a first sentence that says enough.
+    """
     rendered = _BOXES.sub("", render(markdown[:4000]))
     heading = _HEADING.match(rendered)
     if heading:
         return clip(_plain(heading[1]), TITLE_LENGTH), clip(_plain(heading[2]), TEXT_LENGTH)
     plain = _plain(rendered)
     first, rest = _first_sentence(plain)
-    if len(first) < SHORTEST and rest:  # "Done." says nothing yet
+    if len(first) < shortest and rest:  # "Done." says nothing yet
         first, rest = _first_sentence(rest)
     if len(first) > TITLE_LENGTH:
         return clip(first, TITLE_LENGTH), clip(plain, TEXT_LENGTH)

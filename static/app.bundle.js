@@ -9,6 +9,7 @@ var htmx=(()=>{const e={parse(t){if(!t)return{};if(t.startsWith("{"))return JSON
    data-fill="id"          put the button's words into the field with that id
    data-theme-choice       a radio button whose value is system, light or dark
    data-time-zone          a hidden field that tells the server where the browser is
+   data-clears="id"        an area with fields; when something in it is typed, the element with that id is emptied
    data-auto-submit        a form that is sent when something in it changes
    data-until="ISO time"   <time> that counts down, in the words of data-in (with %s) and data-now
    data-since="ISO time"   <time> that counts up;  .step[data-news="ISO time"] turns stale after a minute
@@ -87,6 +88,12 @@ var htmx=(()=>{const e={parse(t){if(!t)return{};if(t.startsWith("{"))return JSON
       document.cookie = `theme=${field.value}; path=/; max-age=31536000; samesite=lax`;
     }
     field.form?.matches("[data-auto-submit]") && field.form.requestSubmit();
+  });
+
+  /* What was said of other values does not stand beside these. */
+  document.addEventListener("input", (event) => {
+    const area = event.target.closest("[data-clears]");
+    if (area) document.getElementById(area.dataset.clears)?.replaceChildren();
   });
 
   /* Confirmation without window.confirm: the first press asks, the second does. */
@@ -409,7 +416,15 @@ var htmx=(()=>{const e={parse(t){if(!t)return{};if(t.startsWith("{"))return JSON
     if (event.target.matches("form[data-composer]")) following = true;
   });
 
-  const start = () => watch(document.querySelector("[data-stick]"));
+  /* Toasts stand above the dock, however high what is written makes it. */
+  const dock = new ResizeObserver(([{ borderBoxSize: [size] }]) => {
+    document.body.style.setProperty("--dock", `${size.blockSize}px`);
+  });
+
+  function start() {
+    watch(document.querySelector("[data-stick]"));
+    for (const each of document.querySelectorAll(".dock")) dock.observe(each);
+  }
   document.addEventListener("DOMContentLoaded", start);
   document.addEventListener("htmx:after:swap", start);
   if (document.readyState !== "loading") start();
@@ -427,10 +442,13 @@ var htmx=(()=>{const e={parse(t){if(!t)return{};if(t.startsWith("{"))return JSON
   const chosen = new WeakMap();
   const filesOf = (form) => chosen.get(form) ?? [];
 
+  /* As Django says it, so that a file has one size before and after it was sent. */
   function size(bytes) {
-    const [unit, by] = bytes < 1e3 ? ["byte", 1] : bytes < 1e6 ? ["kilobyte", 1e3] : ["megabyte", 1e6];
-    const style = { style: "unit", unit, maximumFractionDigits: 1 };
-    return new Intl.NumberFormat(document.documentElement.lang || "en", style).format(bytes / by);
+    const steps = [["byte", "long", 0], ["kilobyte", "short", 1], ["megabyte", "short", 1]];
+    const step = bytes < 1024 ? 0 : bytes < 1024 ** 2 ? 1 : 2, [unit, unitDisplay, digits] = steps[step];
+    const style = { style: "unit", unit, unitDisplay, minimumFractionDigits: digits, maximumFractionDigits: digits };
+    const words = new Intl.NumberFormat(document.documentElement.lang || "en", style).format(bytes / 1024 ** step);
+    return words.replace("kB", "KB");
   }
 
   function set(form, files) {

@@ -18,7 +18,8 @@ network.block()
 # there before this file gives each process a Redis of its own.
 del os.environ["DJANGO_SETTINGS_MODULE"]
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from uuid import UUID
 
 import pytest
@@ -31,6 +32,7 @@ from whitenoise.middleware import WhiteNoiseMiddleware
 from whitenoise.responders import StaticFile
 
 from agents.engine import bell
+from agents.providers import catalog
 from goals.models import Goal
 from memory import pool
 from tests import emptying
@@ -114,3 +116,17 @@ def goal(user: User) -> Goal:
 def api(user: User) -> Client:
     """A device of the user."""
     return Client(headers=bearer(user))
+
+
+@pytest.fixture
+def lives_at(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], None]:
+    """Have the server of a kind at another address than its own."""
+
+    def lives_at(kind: str, address: str) -> None:
+        kinds = [
+            replace(each, default_base_url=address) if each.kind == kind else each for each in catalog.known_kinds()
+        ]
+        monkeypatch.setattr(catalog, "_KINDS", tuple(kinds))
+        monkeypatch.setattr(catalog, "_BY_NAME", {each.kind: each for each in kinds})
+
+    return lives_at

@@ -44,14 +44,9 @@ class Calls:
         self._of_index: dict[JsonValue, _Call] = {}
         self._of_id: dict[tuple[str, JsonValue], _Call] = {}
 
-    @property
-    def is_full(self) -> bool:
-        """Whether there are more than any reply makes."""
-        return len(self._calls) > MOST_CALLS
-
     def feed(self, piece: dict[str, JsonValue], room: int) -> int:
         """Take in one element of `tool_calls`, `room` characters of its arguments at most. Returns how many it brought,
-        which may be more."""
+        which may be more; one call too many takes all the room."""
         function = piece.get("function")
         if not isinstance(function, dict):
             return 0
@@ -63,7 +58,8 @@ class Calls:
         call.name = call.name or name
         arguments = _text(function.get("arguments"))
         call.arguments.append(arguments[: max(room, 0)])
-        return len(name) + len(arguments) + self._sealed(call, piece.get("extra_content"), room)
+        brought = len(name) + len(arguments) + self._sealed(call, piece.get("extra_content"), room)
+        return brought if len(self._calls) <= MOST_CALLS else brought + room + 1
 
     def _sealed(self, call: _Call, seal: JsonValue, room: int) -> int:
         """Keep what has to come back with the call as it is, however the vendor calls it inside. Returns its length."""

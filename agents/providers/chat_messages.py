@@ -46,38 +46,46 @@ class ChatMessages:
         sent: list[JsonValue] = []
         texts: list[str] = []
         calls: list[JsonValue] = []
+        thoughts: list[str] = []
         for block in message.blocks:
             if block.type == "text" or block.type == "file":
                 texts.append(block.text if block.type == "text" else block.told)
             elif block.type == "tool_use":
                 ids.add(block.id)
-                calls.append(_call(block) | self._seal(block, is_first=not calls))
+                calls.append(self._call(block, is_first=not calls))
             elif block.type == "tool_result":
                 sent.append(_result(block))
+            elif block.type == "thinking" and self._is_own(block):
+                thoughts.append(block.text)
         text = "\n\n".join(filter(str.strip, texts))
+        said: dict[str, JsonValue] = {"role": "assistant" if calls else message.role, "content": text or None}
+        if thoughts or self.back is Back.THOUGHTS:
+            said |= self._thoughts(message, thoughts)
         if calls:
-            said: dict[str, JsonValue] = {"role": "assistant", "content": text or None, "tool_calls": calls}
-            sent.append(said | self._thoughts(message))
+            sent.append({**said, "tool_calls": calls})
         elif text:
-            sent.append({"role": message.role, "content": text, **self._thoughts(message)})
+            sent.append(said)
         return sent
 
-    def _thoughts(self, message: Message) -> dict[str, JsonValue]:
+    def _thoughts(self, message: Message, thoughts: list[str]) -> dict[str, JsonValue]:
         """Some models go on thinking where they were when they called a tool, and refuse to go on without."""
-        if message.role != "assistant" or not self.maker or self.back is Back.NONE:
+        if message.role != "assistant":
             return {}
-        own = [each.text for each in message.blocks if isinstance(each, Thinking) and self._is_own(each)]
-        told = "\n\n".join(own) or (NOT_KEPT if self.back is Back.THOUGHTS else "")
-        return {"reasoning_content": told} if told else {}
+        return {"reasoning_content": "\n\n".join(thoughts) or NOT_KEPT}
 
-    def _seal(self, call: ToolUse, *, is_first: bool) -> dict[str, JsonValue]:
-        """Of calls that were made together only the first has to have one."""
-        if call.signature and call.maker == self.maker and self.back is not Back.NONE:
-            return {"extra_content": loads_exactly(call.signature)}
-        return {"extra_content": UNSEALED} if is_first and self.back is Back.SEALS else {}
+    def _call(self, block: ToolUse, *, is_first: bool) -> dict[str, JsonValue]:
+        """Of calls that were made together only the first has to have a seal."""
+        call = _call(block)
+        if block.signature and block.maker == self.maker and self.back is not Back.NONE:
+            call["extra_content"] = loads_exactly(block.signature)
+        elif is_first and self.back is Back.SEALS:
+            call["extra_content"] = UNSEALED
+        return call
 
     def _is_own(self, thought: Thinking) -> bool:
-        return thought.maker == self.maker and thought.signature is None
+        """Whether it is one in words that its maker gets back."""
+        mine = thought.maker == self.maker != "" and self.back is not Back.NONE
+        return mine and thought.signature is None and bool(thought.text)
 
 
 def _parts(message: Message, images: dict[bytes, Image]) -> list[JsonValue]:

@@ -53,7 +53,7 @@ class ChatReply:
     @property
     def is_full(self) -> bool:
         """Whether it is over because there is no room for more."""
-        return self._room < 0 or self._calls.is_full
+        return self._room < 0
 
     def over(self) -> None:
         """The server says that nothing more comes."""
@@ -108,7 +108,7 @@ class ChatReply:
         pieces = delta.get("tool_calls")
         if isinstance(pieces, list):
             for piece in pieces:
-                if isinstance(piece, dict) and not self._calls.is_full:
+                if isinstance(piece, dict) and not self.is_full:
                     self._take_up(self._calls.feed(piece, self._room))
 
     def _usage(self, usage: Payload, model: str) -> Usage:

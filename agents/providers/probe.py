@@ -44,6 +44,9 @@ _SENTENCES = {
     Trouble.OUT_OF_CREDIT: "The key works, but the account has no credit left.",
 }
 
+# What is said, or not said, where there is something else than the API.
+_NO_API = (Trouble.REFUSED_REQUEST, Trouble.BROKEN_STREAM)
+
 
 @runtime_checkable
 class ListsModels(Protocol):
@@ -78,9 +81,12 @@ def list_models(endpoint: Endpoint) -> list[str]:
     with contextlib.closing(connect(endpoint)) as provider:
         try:
             with _deadline(PATIENCE_SECONDS) as cancel:
-                return provider.models(cancel) if isinstance(provider, ListsModels) else []
+                found = provider.models(cancel) if isinstance(provider, ListsModels) else []
         except Cancelled:
             raise errors.failure(Trouble.TIMEOUT, f"no answer within {PATIENCE_SECONDS:.0f} s") from None
+    if not found and _lacks_version(endpoint):
+        raise errors.failure(Trouble.REFUSED_REQUEST, "it lists no models")
+    return found
 
 
 def learn(endpoint: Endpoint, model: str, seconds: float = FACTS_SECONDS) -> Capabilities:
@@ -150,10 +156,20 @@ def _bad_verdict(error: ProviderError, endpoint: Endpoint, model: str, seconds: 
 
 
 def explained(error: ProviderError, endpoint: Endpoint, model: str) -> str:
-    """What is wrong, and the server's own words unless they say no more."""
+    """What is wrong in a sentence, then the server's own words."""
     kind = kind_of(endpoint.kind)
     address = endpoint.base_url or kind.default_base_url
     if error.trouble is Trouble.UNREACHABLE and "connection refused" in error.message.lower():
         return f"{kind.nobody} answers at {address}. Is it running?"
-    sentence = _SENTENCES.get(error.trouble, "The call failed.")
-    return f"{sentence.format(model=model, address=address)} {error.message}"
+    sentence = _SENTENCES.get(error.trouble)
+    if sentence is None:
+        misses = error.trouble in _NO_API and _lacks_version(endpoint)
+        return f"{error.message} Try the address {address.rstrip('/')}/v1." if misses else error.message
+    _headline, _, words = error.message.partition(": ")
+    return f"{sentence.format(model=model, address=address)} {words}".rstrip()
+
+
+def _lacks_version(endpoint: Endpoint) -> bool:
+    """Whether the part is missing with which the addresses of such servers end; some print theirs without it."""
+    usual = kind_of(endpoint.kind).default_base_url or "/v1"
+    return usual.endswith("/v1") and bool(endpoint.base_url) and not urlsplit(endpoint.base_url).path.strip("/")

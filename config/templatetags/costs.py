@@ -1,6 +1,7 @@
 """What was spent, in words."""
 
 from decimal import Decimal
+from urllib.parse import urlsplit
 
 from django import template
 from django.utils.translation import ngettext
@@ -9,6 +10,7 @@ from agents.costs import Spending
 from config.templatetags.ui import money
 
 register = template.Library()
+CENT = Decimal("0.01")
 
 
 @register.filter
@@ -29,5 +31,18 @@ def share(part: Decimal, whole: Decimal) -> int:
 
 @register.filter
 def per_million(price: Decimal | None) -> str:
-    """A price as it was set; nothing for none."""
-    return "" if price is None else f"${price.normalize():f}"
+    """A price with two digits after the point, or as many as it was set with; nothing for none."""
+    if price is None:
+        return ""
+    cents = price.normalize()
+    return f"${max(cents, cents.quantize(CENT), key=_digits):f}"
+
+
+@register.filter
+def host(source: str) -> str:
+    """The server of an address; empty for what is none."""
+    return urlsplit(source).hostname or ""
+
+
+def _digits(figure: Decimal) -> int:
+    return -int(figure.as_tuple().exponent)

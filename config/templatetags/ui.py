@@ -106,6 +106,8 @@ def field(bound: BoundField, label: str = "", hint: bool = True) -> dict[str, ob
         attributes["class"] = "select" if is_select else "input"
     note = bound.errors[0] if bound.errors else bound.help_text if hint else ""
     attributes["aria-describedby"] = f"{bound.auto_id}-note" if note else False
+    if is_first_mistake(bound):
+        attributes["autofocus"] = True
     return {
         "field": bound,
         "label": label or bound.label,
@@ -113,6 +115,12 @@ def field(bound: BoundField, label: str = "", hint: bool = True) -> dict[str, ob
         "is_check": is_check,
         "widget": bound.as_widget(attrs=attributes),
     }
+
+
+@register.filter
+def is_first_mistake(bound: BoundField) -> bool:
+    """Whether to go on at this field of a form that was refused: what is wrong may be far below the top of its page."""
+    return bool(bound.errors) and bound.name == next(name for name in bound.form.fields if name in bound.form.errors)
 
 
 @register.simple_tag

@@ -27,7 +27,7 @@ def settings_budget(request: SignedInRequest) -> HttpResponse:
         set_budget(request.user, given["window"], given["money"], given["tokens"], goal.thread if goal else None)
         messages.success(request, _("Saved."))
         return redirect("settings_budget")
-    page = {"form": form, "budgets": _shown(request), "here": "settings", "section": "budget"}
+    page = {"form": form, "budgets": shown(request), "here": "settings", "section": "budget"}
     return render(request, "settings/budget.html", page, status=422 if form.is_bound else 200)
 
 
@@ -54,7 +54,7 @@ def _found(request: SignedInRequest, budget_id: UUID) -> Budget:
     return get_object_or_404(Budget.objects.for_user(request.user).select_related("user"), pk=budget_id)
 
 
-def _shown(request: SignedInRequest) -> list[dict[str, object]]:
+def shown(request: SignedInRequest) -> list[dict[str, object]]:
     """Each with whose it is and how much of it is spent; those of each run have nothing to count."""
     titles = dict(Goal.objects.for_user(request.user).values_list("thread", "title"))
     titles[assistant_of(request.user).thread_id] = _("Assistant")
@@ -62,6 +62,7 @@ def _shown(request: SignedInRequest) -> list[dict[str, object]]:
     return [
         {
             "row": budget,
+            "thread_id": budget.thread_id,
             "whose": titles.get(budget.thread_id, _("A task")) if budget.thread_id else _("Everything"),
             "limits": words.limits_of(budget),
             "percent": round(100 * ledger.share_spent(budget)),

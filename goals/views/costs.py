@@ -13,7 +13,7 @@ from agents.cost_rows import Row, as_csv, rows
 from agents.costs import By, Period, total
 from agents.models import ModelPrice
 from agents.periods import days, period
-from agents.prices import remove_price, set_price, shown_prices
+from agents.prices import has_price, remove_price, set_price, shown_prices
 from agents.refusals import Refused
 from agents.signed_in import SignedInRequest, signed_in
 from goals.forms import PriceForm
@@ -30,6 +30,8 @@ BYS = {
 @signed_in
 def settings_costs(request: SignedInRequest) -> HttpResponse:
     form = PriceForm(initial={name: request.GET.get(name, "") for name in ("kind", "model")})
+    if form.initial["model"]:
+        form.fields["input"].widget.attrs["autofocus"] = True
     return _page(request, form)
 
 
@@ -88,7 +90,8 @@ def _by(request: SignedInRequest) -> By:
     return next((by for by in BYS if by.value == asked), By.MODEL)
 
 
-def _unpriced(request: SignedInRequest, by: By, asked: Period, found: list[Row]) -> list[Row]:
-    """The models that something is unknown of."""
+def _unpriced(request: SignedInRequest, by: By, asked: Period, found: list[Row]) -> list[tuple[Row, bool]]:
+    """The models that something is unknown of, each with whether it has a price: then a call has broken off."""
     models = found if by is By.MODEL else rows(By.MODEL, asked, request.user)
-    return [row for row in models if row.spending.unpriced]
+    unknown = [row for row in models if row.spending.unpriced]
+    return [(row, has_price(request.user, row.key["provider"], row.key["model"])) for row in unknown]

@@ -15,6 +15,7 @@ from agents.signed_in import SignedInRequest, signed_in
 from goals.forms import GoalForm, GoalSettingsForm
 from goals.models import Goal
 from goals.services import archive_goal, choose_model, create_goal, delete_goal, reopen_goal, update_goal
+from goals.views.budget import shown
 
 
 def created(request: SignedInRequest, form: GoalForm) -> Goal | None:
@@ -55,7 +56,8 @@ def goal_settings(request: SignedInRequest, goal_id: UUID) -> HttpResponse:
             messages.success(request, _("Saved."))
             return redirect("goal_settings", goal.pk)
     counts = {"messages": goal.thread.messages.count(), "notes": goal.thread.notes.count()}
-    page = {"goal": goal, "form": form, "counts": counts, "here": goal.pk}
+    budgets = [each for each in shown(request) if each["thread_id"] == goal.thread_id]
+    page = {"goal": goal, "form": form, "counts": counts, "budgets": budgets, "here": goal.pk}
     return render(request, "goals/settings.html", page, status=422 if form.is_bound else 200)
 
 

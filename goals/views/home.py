@@ -23,6 +23,7 @@ def home(request: SignedInRequest) -> HttpResponse:
         return redirect("welcome")
     shell = build(request.user)
     places = shell.places()
+    waiting = needs(request.user, places)
     return render(
         request,
         "home.html",
@@ -31,8 +32,8 @@ def home(request: SignedInRequest) -> HttpResponse:
             "shell": shell,
             "greeting": greeting(timezone.localtime().hour),
             "now": timezone.localtime(),
-            "steps": latest_steps(request.user, places),
-            "needs": needs(request.user, places),
+            "steps": latest_steps(request.user, places, {need.place.thread for need in waiting}),
+            "needs": waiting,
             "spend": spenders(request.user, places, shell.spent),
         },
     )

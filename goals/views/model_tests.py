@@ -1,6 +1,7 @@
 """The Test buttons: one real call, and its verdict as a line."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from uuid import UUID
 
@@ -18,19 +19,24 @@ from agents.models import ModelConnection
 from agents.outside import Busy, answer_later
 from agents.providers.base import Endpoint, ProviderError, Verdict
 from agents.providers.capabilities import Capabilities
+from agents.providers.catalog import kind_of
 from agents.providers.probe import explained, learn, list_models, test_connection
 from agents.signed_in import SignedInRequest, signed_in
 from goals.connection_forms import NO_MODEL, ConnectionForm
+from goals.tested import remember
 
 # Servers with hundreds of models are named in part; a list to choose from may be longer.
 MODELS_NAMED = 12
 MODELS_OFFERED = 500
 
+type Tested = tuple[Verdict, Capabilities]
+
 
 @require_POST
 @signed_in
 def model_test(request: SignedInRequest) -> HttpResponseBase:
-    """Of an option that is being filled in. Without a model, the server's own are offered instead."""
+    """Of an option that is being filled in; its verdict is kept when that is saved. Without a model, the server's own
+    are offered instead."""
     form = ConnectionForm(request.user, request.POST)
     if form.has_error(NON_FIELD_ERRORS, NO_MODEL):
         kind, given = form.values()
@@ -40,7 +46,8 @@ def model_test(request: SignedInRequest) -> HttpResponseBase:
         return HttpResponse(_line(Verdict(ok=False, message=str(next(iter(form.errors.values()))[0]))))
     kind, given = form.values()
     endpoint = endpoint_of(kind.kind, given.base_url, given.api_key, staff=request.user.is_staff)
-    return _later(request, partial(test_connection, endpoint, given.model), _line)
+    keep = partial(remember, request, kind.kind, given)
+    return _later(request, partial(test_connection, endpoint, given.model), _line, keep)
 
 
 @require_POST
@@ -53,10 +60,18 @@ def connection_test(request: SignedInRequest, connection_id: UUID) -> HttpRespon
     except ImproperlyConfigured:
         return HttpResponse(_line(Verdict(ok=False, message=_("The stored key cannot be read. Give it again."))))
 
-    def ask() -> tuple[Verdict, Capabilities]:
+    def ask() -> Tested:
         return test_connection(choice.endpoint, choice.model), learn(choice.endpoint, choice.model)
 
-    return _later(request, ask, lambda found: _line(found[0]), lambda found: note_test(connection, *found))
+    def keep(found: Tested) -> None:
+        note_test(connection, *found)
+        with suppress(ModelConnection.DoesNotExist):  # removed meanwhile
+            connection.refresh_from_db()
+
+    def tell(found: Tested) -> str:
+        return _line(found[0]) + (_summary(connection) if request.headers.get("HX-Request") else "")
+
+    return _later(request, ask, tell, keep)
 
 
 def _later[T](
@@ -72,6 +87,14 @@ def _later[T](
 
 def _line(verdict: Verdict) -> str:
     return render_to_string("settings/verdict.html", {"verdict": verdict})
+
+
+def _summary(connection: ModelConnection) -> str:
+    """The line above the button, as it is after a test. The time of day is not said: here nobody's zone is active."""
+    shown = {"row": connection, "kind": kind_of(connection.kind), "just_now": True}
+    return frames.partial(
+        f"#connection-{connection.pk}", "innerHTML", render_to_string("settings/connection_summary.html", shown)
+    )
 
 
 def _models(endpoint: Endpoint) -> list[str] | str:

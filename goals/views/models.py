@@ -11,8 +11,15 @@ from django.template.defaultfilters import filesizeformat
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
-from agents.connecting import change_connection, choose_for_uses, connect_model, make_default, remove_connection
-from agents.connections import endpoint_of, uses_demo
+from agents.connecting import (
+    change_connection,
+    choose_for_uses,
+    connect_model,
+    make_default,
+    note_test,
+    remove_connection,
+)
+from agents.connections import endpoint_of, key_for, uses_demo
 from agents.models import ModelConnection
 from agents.providers.capabilities import Capabilities
 from agents.providers.catalog import Kind, kind_of, known_kinds
@@ -22,6 +29,7 @@ from agents.secrets import unseal
 from agents.services import assistant_of
 from agents.signed_in import SignedInRequest, signed_in
 from goals.connection_forms import ConnectionForm, EditForm, UsesForm
+from goals.tested import recall
 
 
 @require_http_methods(["GET", "POST"])
@@ -44,29 +52,49 @@ def connections_of(request: SignedInRequest) -> list[dict[str, object]]:
     return [{"row": row, "kind": kind_of(row.kind), "can": row.capabilities} for row in found]
 
 
-def choices(form: ConnectionForm) -> dict[str, object]:
-    """What the options of the form show: each kind with (name, label) of the models it is known to have."""
+def choices(form: ConnectionForm, used: ModelConnection | None = None) -> dict[str, object]:
+    """What the options of the form show: each kind with (name, label) of the models it is known to have, and with what
+    was written into its fields; nothing yet, with what is `used`."""
     kinds, chosen = [], "demo"
     for kind in known_kinds():
         found = find_ollama(kind.default_base_url.removesuffix("/v1")) if kind.is_found else None
         models = [(name, f"{name}, {filesizeformat(size)}") for name, size in found or []]
-        kinds.append({"kind": kind, "models": models or [(name, name) for name in kind.models], "found": bool(models)})
         chosen = kind.kind if models else chosen
-    return {"kinds": kinds, "chosen": form.data.get("kind", chosen)}
+        kinds.append({"kind": kind, "found": len(models), **_fields(form, kind, models, used)})
+    return {"kinds": kinds, "chosen": form.data.get("kind", used.kind if used else chosen)}
+
+
+def _fields(
+    form: ConnectionForm, kind: Kind, found: list[tuple[str, str]], used: ModelConnection | None
+) -> dict[str, object]:
+    models = found or [(name, name) for name in kind.models]
+    url, model = kind.default_base_url, models[0][0] if models else ""
+    if used is not None and used.kind == kind.kind:
+        url, model = used.address, used.model
+    url, model = form.written(kind, "url", url), form.written(kind, "model", model)
+    if model and model not in dict(models):
+        models = [*models, (model, model)]
+    has_key = bool(key_for(form.user, kind.kind, url))
+    return {"models": models, "model": model, "url": url, "key": form.written(kind, "key"), "has_key": has_key}
 
 
 def connect(request: SignedInRequest, form: ConnectionForm) -> bool:
-    """Store what the form holds, with what its server says of the model, as the user's default or, when that is asked,
-    only so that it can be chosen; say on the form why not."""
+    """Store what the form holds, with what its server says of the model and a test has shown, as the user's default or,
+    when that is asked, only so that it can be chosen; say on the form why not."""
     if not form.is_valid():
         return False
     kind, given = form.values()
     learned = _learned(request, kind, given.base_url, given.api_key, given.model)
+    verdict = recall(request, kind.kind, given)
+    if verdict is not None:
+        learned = Capabilities(tools=verdict.tools).over(learned)
     try:
-        connect_model(request.user, kind.kind, given, learned, default="only_save" not in request.POST)
+        made = connect_model(request.user, kind.kind, given, learned, default="only_save" not in request.POST)
     except Refused as refused:
         form.add_error(None, refused.message)
         return False
+    if verdict is not None:
+        note_test(made, verdict, learned)
     return True
 
 

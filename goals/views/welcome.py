@@ -1,11 +1,14 @@
 """The first run: account (done), model, first goal. Every step can be skipped."""
 
+from django.contrib.auth.models import User
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
 from agents.budgets.services import limit_month, monthly_budget
+from agents.connections import default_connection
+from agents.providers.pricing import dollars
 from agents.services import assistant_of
 from agents.signed_in import SignedInRequest, signed_in
 from goals.connection_forms import ConnectionForm
@@ -19,13 +22,19 @@ from goals.views.models import choices, connect
 @signed_in
 def welcome(request: SignedInRequest) -> HttpResponse:
     adopt_time_zone(assistant_of(request.user), request.POST.get("time_zone", ""))
-    form, budget = ConnectionForm(request.user, request.POST or None), monthly_budget(request.user)
-    limit = MonthlyLimitForm(request.POST or None, initial={"monthly": budget.money} if budget else None)
+    form, used = ConnectionForm(request.user, request.POST or None), default_connection(request.user.pk)
+    limit = MonthlyLimitForm(request.POST or None, initial=_limit(request.user) if used else None)
     if request.method == "POST" and limit.is_valid() and connect(request, form):
         limit_month(request.user, limit.cleaned_data["monthly"])
         return redirect("welcome_goal")
-    page = {"form": form, "limit": limit, "step": "model", **choices(form)}
+    page = {"form": form, "limit": limit, "step": "model", **choices(form, used)}
     return render(request, "welcome/model.html", page, status=422 if form.is_bound else 200)
+
+
+def _limit(user: User) -> dict[str, str]:
+    """What is set already, for whoever comes back."""
+    budget = monthly_budget(user)
+    return {"monthly": dollars(budget.money) if budget and budget.money is not None else ""}
 
 
 @require_http_methods(["GET", "POST"])

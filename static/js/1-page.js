@@ -5,6 +5,7 @@
    data-fill="id"          put the button's words into the field with that id
    data-theme-choice       a radio button whose value is system, light or dark
    data-time-zone          a hidden field that tells the server where the browser is
+   data-clears="id"        an area with fields; when something in it is typed, the element with that id is emptied
    data-auto-submit        a form that is sent when something in it changes
    data-until="ISO time"   <time> that counts down, in the words of data-in (with %s) and data-now
    data-since="ISO time"   <time> that counts up;  .step[data-news="ISO time"] turns stale after a minute
@@ -83,6 +84,12 @@
       document.cookie = `theme=${field.value}; path=/; max-age=31536000; samesite=lax`;
     }
     field.form?.matches("[data-auto-submit]") && field.form.requestSubmit();
+  });
+
+  /* What was said of other values does not stand beside these. */
+  document.addEventListener("input", (event) => {
+    const area = event.target.closest("[data-clears]");
+    if (area) document.getElementById(area.dataset.clears)?.replaceChildren();
   });
 
   /* Confirmation without window.confirm: the first press asks, the second does. */

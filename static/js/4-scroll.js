@@ -53,7 +53,15 @@
     if (event.target.matches("form[data-composer]")) following = true;
   });
 
-  const start = () => watch(document.querySelector("[data-stick]"));
+  /* Toasts stand above the dock, however high what is written makes it. */
+  const dock = new ResizeObserver(([{ borderBoxSize: [size] }]) => {
+    document.body.style.setProperty("--dock", `${size.blockSize}px`);
+  });
+
+  function start() {
+    watch(document.querySelector("[data-stick]"));
+    for (const each of document.querySelectorAll(".dock")) dock.observe(each);
+  }
   document.addEventListener("DOMContentLoaded", start);
   document.addEventListener("htmx:after:swap", start);
   if (document.readyState !== "loading") start();

@@ -9,10 +9,13 @@
   const chosen = new WeakMap();
   const filesOf = (form) => chosen.get(form) ?? [];
 
+  /* As Django says it, so that a file has one size before and after it was sent. */
   function size(bytes) {
-    const [unit, by] = bytes < 1e3 ? ["byte", 1] : bytes < 1e6 ? ["kilobyte", 1e3] : ["megabyte", 1e6];
-    const style = { style: "unit", unit, maximumFractionDigits: 1 };
-    return new Intl.NumberFormat(document.documentElement.lang || "en", style).format(bytes / by);
+    const steps = [["byte", "long", 0], ["kilobyte", "short", 1], ["megabyte", "short", 1]];
+    const step = bytes < 1024 ? 0 : bytes < 1024 ** 2 ? 1 : 2, [unit, unitDisplay, digits] = steps[step];
+    const style = { style: "unit", unit, unitDisplay, minimumFractionDigits: digits, maximumFractionDigits: digits };
+    const words = new Intl.NumberFormat(document.documentElement.lang || "en", style).format(bytes / 1024 ** step);
+    return words.replace("kB", "KB");
   }
 
   function set(form, files) {

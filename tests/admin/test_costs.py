@@ -54,7 +54,7 @@ def test_costs_are_summed_for_everybody_by_user(desk: Client) -> None:
     assert "$1.21 + 3 calls of unknown cost" in page
     assert "$10.22 + 3 calls of unknown cost" in page
     assert page.index("tom@example.org") < page.index("ines@example.org"), "the dearest first"
-    assert "openai gpt-x" in page, "the models that something is unknown of"
+    assert "gpt-x (OpenAI)" in page, "the models that something is unknown of"
 
 
 @pytest.mark.parametrize("by", ["user", "model", "goal", "day", "month"])

@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page, expect
 from agents.live.stream import redis_client
 from goals.models import Goal
 from memory.models import AgentRun, Attachment, ThreadMessage
-from tests.browser.access import assert_usable
+from tests.browser.access import PHONE, assert_usable
 from tests.browser.conftest import signed_in
 from tests.browser.looks import assert_equals_reload, send
 from tests.factories import AgentRunFactory, GoalFactory, ThreadMessageFactory
@@ -87,10 +87,13 @@ def test_pictures_are_pasted_and_files_dropped_and_one_is_taken_out_again(page: 
     expect(attached).to_have_count(3)
     page.get_by_role("button", name="Remove other.txt").click()
     expect(attached).to_have_count(2)
+    size = attached.filter(has_text="log.csv").locator(".faint").inner_text()
+    assert size == "13 bytes"
     send(page, "Which shoe?")
 
     expect(page.locator(".ask .picture img")).to_have_attribute("alt", "shoe.png")
     expect(page.locator(".ask .file")).to_contain_text("log.csv")
+    expect(page.locator(".ask .file .faint")).to_have_text(size)
     expect(attached).to_have_count(0)
     expect(page.get_by_label("Message", exact=True)).to_have_value("")
     wait_until(lambda: seen(page))
@@ -128,8 +131,13 @@ def test_what_is_pasted_from_a_table_is_its_text(page: Page) -> None:
 def test_files_that_are_too_large_are_refused_before_they_are_sent(page: Page, goal: Goal) -> None:
     give(page, "paste", "#composer-text", SHOE)
     give(page, "drop", "#turns", ("film.mov", "video/quicktime", bytes(100_001)))
-    expect(page.locator("#toasts")).to_contain_text("film.mov is too large; a file may have at most 100 kB.")
+    page.set_viewport_size(PHONE)
+    expect(page.locator("#toasts")).to_contain_text("film.mov is too large; a file may have at most 97.7 KB.")
     expect(page.locator("[data-attached] .file")).to_have_count(1)
+    toast, composer = page.locator("#toasts").bounding_box(), page.locator("#composer").bounding_box()
+    assert toast
+    assert composer
+    assert toast["y"] + toast["height"] <= composer["y"], "what is written stays in sight"
 
 
 def test_what_the_server_refuses_stays_in_the_composer(page: Page, goal: Goal) -> None:

@@ -10,6 +10,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from agents.live.announce import announce_action, announce_message
 from agents.live.stream import redis_client
+from agents.prices import set_price
 from goals.models import Goal
 from memory.models import AgentRun, Note, RunStatus, ThreadMessage
 from tests.agents.engine.test_restart import SUMMARY, until_summed_up
@@ -92,6 +93,20 @@ def test_a_suggestion_is_sent_by_one_press(page: Page, goal: Goal) -> None:
     expect(page.locator(".ask")).to_contain_text(MAIN_JOB)
     wait_for_end(page, goal)
     assert_equals_reload(page)
+
+
+def test_what_the_month_has_cost_is_told_without_a_reload(page: Page, goal: Goal, llm: LLMServer) -> None:
+    think_with(goal.user, llm.url)
+    set_price(goal.user, "compatible", "test-model", input=1_000, output=1_000)
+    llm.script([Reply(text="Good morning.")])
+    foot = page.locator(".sidebar .spend-head")
+    expect(foot).to_contain_text("$0.00")
+    send(page, "Good morning")
+    wait_for_end(page, goal)
+    expect(foot).not_to_contain_text("$0.00")
+    told = foot.inner_text()
+    page.reload()
+    assert foot.inner_text() == told
 
 
 def test_PRV_06_a_pause_of_the_models_provider_is_said(page: Page, goal: Goal, llm: LLMServer) -> None:

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 
 import pytest
 from django.contrib.auth.models import User
@@ -10,11 +9,10 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
 from agents.models import ModelConnection
-from agents.providers import catalog
 from agents.services import assistant_of
-from tests.browser.access import assert_usable
+from tests.browser.access import PHONE, assert_usable
 from tests.browser.conftest import signed_in
-from tests.factories import ModelConnectionFactory, UserFactory
+from tests.factories import ModelConnectionFactory, ModelPriceFactory, UserFactory
 from tests.llm_ollama import LocalModel, OllamaServer
 from tests.llm_openrouter import OpenRouterServer
 from tests.llm_script import Reply, Status
@@ -43,20 +41,6 @@ def page(browser: Browser, live_server: LiveServer, newcomer: User) -> Iterator[
     window.close()
 
 
-@pytest.fixture
-def lives_at(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], None]:
-    """Have the server of a kind at another address than its own."""
-
-    def lives_at(kind: str, address: str) -> None:
-        kinds = [
-            replace(each, default_base_url=address) if each.kind == kind else each for each in catalog.known_kinds()
-        ]
-        monkeypatch.setattr(catalog, "_KINDS", tuple(kinds))
-        monkeypatch.setattr(catalog, "_BY_NAME", {each.kind: each for each in kinds})
-
-    return lives_at
-
-
 def test_an_ollama_that_runs_is_found_and_connected(page: Page, newcomer: User, lives_at: Callable[..., None]) -> None:
     with OllamaServer() as server:
         lives_at("ollama", server.url)
@@ -69,6 +53,9 @@ def test_an_ollama_that_runs_is_found_and_connected(page: Page, newcomer: User, 
         option = page.locator(".option", has_text="Ollama")
         option.get_by_role("button", name="Test it").click()
         expect(option.get_by_text("Tools work.")).to_be_visible()
+        option.get_by_label("Model", exact=True).select_option("old")
+        expect(option.get_by_text("Tools work.")).to_have_count(0)
+        option.get_by_label("Model", exact=True).select_option("qwen3:14b")
         page.get_by_role("button", name="Continue").click()
         expect(page.get_by_role("heading", name="What do you want to reach?")).to_be_visible()
         assert time.monotonic() - began < 60
@@ -128,6 +115,12 @@ def test_who_does_what_is_chosen_and_a_connection_is_changed(page: Page, newcome
     spare = ModelConnectionFactory.create(user=newcomer, model="gpt-5-nano")
     page.goto("/settings/models/")
     assert_usable(page)
+    page.set_viewport_size(PHONE)
+    for select in page.locator(".rows .select").all():
+        told, box = select.locator("xpath=preceding-sibling::span").bounding_box(), select.bounding_box()
+        assert told
+        assert box
+        assert box["y"] >= told["y"] + told["height"], "what it is for stands above it"
     page.get_by_label("If a model is out of reach").select_option(label="gpt-5-nano (OpenAI)")
     page.locator("section", has_text="Which model does what").get_by_role("button", name="Save").click()
     expect(page.get_by_text("Saved.")).to_be_visible()
@@ -141,3 +134,17 @@ def test_who_does_what_is_chosen_and_a_connection_is_changed(page: Page, newcome
     expect(page.locator("summary", has_text="The huge one")).to_be_visible()
     first.refresh_from_db()
     assert (first.name, first.capabilities.images) == ("The huge one", False)
+
+
+def test_what_can_be_done_with_a_price_stays_in_view_on_a_phone(page: Page, newcomer: User) -> None:
+    ModelPriceFactory.create(user=newcomer)
+    ModelConnectionFactory.create(user=newcomer, kind="compatible", model="some-model-with-a-long-name")
+    page.set_viewport_size(PHONE)
+    page.goto("/settings/costs/")
+    table = page.get_by_label("Table of prices")
+    for button in (table.get_by_role("button", name="Remove the price"), table.get_by_role("link", name="Set a price")):
+        box = button.bounding_box()
+        assert box
+        assert box["x"] + box["width"] <= PHONE["width"]
+    table.get_by_role("link", name="Set a price").click()
+    expect(page.get_by_label("Input")).to_be_focused()

@@ -9,6 +9,7 @@ from django.conf import settings
 from django.template import Context, Template
 from django.utils import timezone
 
+from config.templatetags.costs import per_million
 from config.templatetags.ui import blaze, icon, lasted, money, when
 from goals.forms import GoalForm
 
@@ -37,6 +38,14 @@ def test_a_blaze_escapes_and_shows_its_state() -> None:
 )
 def test_money(value: Decimal, shown: str) -> None:
     assert money(value) == shown
+
+
+@pytest.mark.parametrize(
+    ("price", "shown"),
+    [("3", "$3.00"), ("0.3", "$0.30"), ("0.025", "$0.025"), ("0.000001", "$0.000001"), ("1E+2", "$100.00")],
+)
+def test_a_price_has_two_digits_or_as_many_as_it_was_set_with(price: str, shown: str) -> None:
+    assert per_million(Decimal(price)) == shown
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Budgets in the browser and over the API: set, seen, raised, removed, and nobody else's."""
 
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
@@ -12,7 +13,8 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from agents.budgets.models import Budget, Window
-from agents.budgets.services import set_budget
+from agents.budgets.services import allow_more, set_budget
+from agents.services import assistant_of
 from goals.models import Goal
 from memory.metadata import MessageMetadata
 from memory.models import AgentRun, RunStatus, Source
@@ -51,6 +53,47 @@ def paused(goal: Goal, budget: Budget) -> AgentRun:
     ThreadMessageFactory(thread=goal.thread, run=run, content="Go on")
     ThreadMessageFactory(thread=goal.thread, run=run, source=Source.ERROR, content="Spent.", metadata=said)
     return run
+
+
+def welcomed(goal: Goal) -> None:
+    agent = assistant_of(goal.user)
+    agent.welcomed = True
+    agent.save()
+
+
+def test_the_limit_of_a_month_is_seen_beside_what_was_spent(goal: Goal, browser: Client) -> None:
+    welcomed(goal)
+    AgentRunFactory(thread=goal.thread, cost=Decimal("4.10"))
+    for path in ("/", "/jobs/"):
+        assert "of $" not in browser.get(path).content.decode(), "no limit, no bar"
+    budget = set_budget(goal.user, Window.MONTH, Decimal(20), None)
+    home, jobs = (browser.get(path).content.decode() for path in ("/", "/jobs/"))
+    assert home.count("of $20.00") == 2
+    assert jobs.count("of $20.00") == 1
+    assert '<progress value="20" max="100" aria-label="20 percent' in jobs
+    AgentRunFactory(thread=goal.thread, cost=Decimal(12))
+    assert '<progress value="80" max="100" data-tone="ask"' in browser.get("/jobs/").content.decode()
+    allow_more(budget)
+    assert "of $21.00" in browser.get("/jobs/").content.decode()
+    Budget.objects.update(begins=timezone.now() - timedelta(days=70))
+    assert "of $20.00" in browser.get("/jobs/").content.decode(), "what was added was for that month"
+    set_budget(goal.user, Window.MONTH, None, 1_000)
+    assert "of $" not in browser.get("/jobs/").content.decode(), "tokens are not dollars"
+
+
+def test_a_goal_shows_its_limits(goal: Goal, browser: Client) -> None:
+    path = f"/goals/{goal.pk}/settings/"
+    set_budget(goal.user, Window.MONTH, Decimal(20), None)
+    assert "counts for your limit of $20.00 a month" in browser.get(path).content.decode()
+    set_budget(goal.user, Window.MONTH, Decimal(5), None, GoalFactory(user=goal.user).thread)
+    budget = set_budget(goal.user, Window.MONTH, Decimal(7), None, goal.thread)
+    set_budget(goal.user, Window.RUN, Decimal("0.5"), None, goal.thread)
+    Budget.objects.filter(pk=budget.pk).update(spent=Decimal("6.3"))
+    page = browser.get(path).content.decode()
+    assert "of $7.00 a month" in page
+    assert "$0.50 in each run" in page
+    assert "$5.00" not in page
+    assert 'value="90" max="100" data-tone="ask"' in page
 
 
 def test_a_budget_is_set_seen_and_removed_in_the_settings(goal: Goal, browser: Client) -> None:

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 import zoneinfo
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -176,14 +177,37 @@ def test_the_page_names_unknown_costs_and_offers_to_set_a_price(client: Client, 
         call(run, None, provider="compatible", model="new-model-x")
     page = client.get(PAGE).content.decode()
     assert "$1.20 + 3 calls of unknown cost" in page
-    assert "1,234" in page
-    assert "?by=model&amp;kind=compatible&amp;model=new-model-x#s-set" in page
-    assert "data-num>$0.00<" not in page, "what is unknown is not shown as nothing"
+    assert "data-num data-detail>1,234</td>" in page
+    assert "1 call, 5,000 tokens in (1,234 cached, 0 written)" in page, "in one line, for narrow screens"
+    assert "?by=model&amp;kind=compatible&amp;model=new-model-x" in page
+    assert "compatible new-model-x" not in page
+    assert "new-model-x (OpenAI-compatible server)" in page
+    assert not re.search(r'<input [^>]*name="input"[^>]* autofocus', page)
+    assert "data-num data-sum>$0.00<" not in page, "what is unknown is not shown as nothing"
     filled = client.get(PAGE, {"kind": "compatible", "model": "new-model-x"}).content.decode()
     assert 'value="new-model-x"' in filled
+    assert re.search(r'<input [^>]*name="input"[^>]* autofocus', filled)
     by_goal = client.get(PAGE, {"by": "goal"}).content.decode()
     assert "Half marathon" in by_goal
     assert "new-model-x" in by_goal
+
+
+def test_a_model_with_a_price_is_offered_none_when_a_call_of_it_broke_off(client: Client, run: AgentRun) -> None:
+    call(run, None, provider="openai", model="gpt-5-mini", status=CallStatus.FAILED)
+    call(run, None, provider="compatible", model="mine", status=CallStatus.FAILED)
+    ModelPriceFactory(user=run.thread.user, kind="compatible", model="mine")
+    page = client.get(PAGE).content.decode()
+    assert page.count("broke off</span>") == 2
+    assert "Set a price for" not in page
+
+
+def test_calls_that_were_never_sent_are_none(api: Client, run: AgentRun) -> None:
+    call(run, "0", status=CallStatus.CANCELLED, latency_ms=0)
+    call(run, "0", status=CallStatus.CANCELLED)
+    call(run, "0", status=CallStatus.CANCELLED, latency_ms=900)
+    call(run, None, status=CallStatus.CANCELLED, latency_ms=0)
+    call(run, "0")
+    assert ask(api)["total"]["calls"] == 3
 
 
 def test_the_page_says_what_was_estimated_and_what_broke_off(client: Client, run: AgentRun) -> None:
@@ -241,7 +265,7 @@ def test_prices_are_set_replaced_listed_and_removed(api: Client, client: Client,
     assert (shown["cached"], shown["written"]) == (None, "2")
     page = client.get(PAGE).content.decode()
     assert "$0.000001" in page
-    assert "$0.2" in page
+    assert "$0.20</td>" in page
     assert client.post(f"{PAGE}prices/{theirs.pk}/delete/").status_code == 404
     assert client.post(f"{PAGE}prices/{shown['id']}/delete/").status_code == 302
     assert [price.pk for price in ModelPrice.objects.all()] == [theirs.pk]
@@ -255,13 +279,13 @@ def test_the_prices_of_connected_models_say_where_they_come_from(client: Client,
     connect_model(user, "compatible", Given("new-model-x", "https://models.example/v1"))
     page = client.get(PAGE).content.decode()
     assert "$0.25</td>" in page
-    assert "developers.openai.com" in page
+    assert ">developers.openai.com</a>" in page, "where it is from, not the whole address"
     assert "genai-prices 0." in page
     assert "Above 200,000 tokens" in page
     assert "unknown</td>" in page
     client.post(f"{PAGE}prices/", {"kind": "compatible", "model": "new-model-x", "input": "7", "output": "8"})
     page = client.get(PAGE).content.decode()
-    assert "$7</td>" in page
+    assert "$7.00</td>" in page
     assert "Set by you." in page
     assert "unknown</td>" not in page
 

@@ -1,11 +1,13 @@
 """The pages of models: what is connected, how it is tested and changed, and who does what."""
 
+import html
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.contrib.sessions.models import Session
 from django.test import Client
 
 from agents.connecting import Given, connect_model
@@ -108,6 +110,28 @@ def test_the_verdict_of_a_test_is_kept_with_the_connection(
     page = client.get("/settings/models/").content.decode()
     assert words in page
     assert "canary" not in page
+    assert ("answered" if works else "failed") in summary_of(page, row)
+
+
+def summary_of(page: str, row: ModelConnection) -> str:
+    """The line of a connection that is seen before it is opened."""
+    return re.findall(rf'id="connection-{row.pk}">(.*?)</(?:summary|hx-partial)>', page)[0]
+
+
+def test_a_connection_says_how_it_is_before_it_is_opened(client: Client, user: User, llm: LLMServer) -> None:
+    row = connect_model(user, "compatible", Given("m", llm.url, KEY))
+    shown = summary_of(client.get("/settings/models/").content.decode(), row)
+    assert "used for everything · not tested yet" in shown
+    assert 'data-state="queued"' in shown, "nobody knows yet whether it works"
+    llm.script([Status(401)])
+    told = said(client.post(f"/settings/models/{row.pk}/test/", headers={"HX-Request": "true"}))
+    assert f'hx-target="#connection-{row.pk}"' in told
+    assert "failed just now" in told
+    assert 'data-state="failed"' in told
+    demo = connect_model(user, "demo", Given("demo"))
+    page = client.get("/settings/models/").content.decode()
+    assert "tested" not in summary_of(page, demo), "it has nothing that could fail"
+    assert page.count("<dt>Images</dt>") == 1
 
 
 def test_a_test_that_fails_for_once_unlearns_nothing(client: Client, user: User, llm: LLMServer) -> None:
@@ -330,3 +354,137 @@ def test_the_table_knows_the_models_that_are_offered_and_their_snapshots() -> No
     assert known("openai", "gpt-5-mini-2025-08-07") == known("openai", "gpt-5-mini")
     assert known("anthropic", "claude-haiku-4-5-20251001").output_limit == 64_000
     assert known("compatible", "gpt-5-mini") == Capabilities()
+
+
+def written(client: Client, where: str, given: dict[str, str]) -> dict[str, str]:
+    """What the fields of a connection hold after a form was sent that could not be taken."""
+    answer = client.post(where, given)
+    assert answer.status_code == 422
+    page = answer.content.decode()
+    fields = dict(re.findall(r'<input class="input" id="[\w-]+" name="([\w-]+)"[^>]*? value="([^"]*)"', page))
+    for name, options in re.findall(r'<select class="select" id="[\w-]+" name="([\w-]+)">(.*?)</select>', page):
+        fields[name] = re.findall(r'<option value="([^"]*)" selected>', options)[0]
+    return {name: value for name, value in fields.items() if name in given}
+
+
+@pytest.mark.parametrize("where", ["/settings/models/", "/welcome/"])
+@pytest.mark.parametrize(
+    "given",
+    [
+        {
+            "kind": "compatible",
+            "compatible-url": "http://llm.example/v1",
+            "compatible-key": KEY,
+            "compatible-model": "",
+        },
+        {"kind": "compatible", "compatible-url": "llm.example", "compatible-key": KEY, "compatible-model": "<m>"},
+        {"kind": "openai", "openai-key": "", "openai-model": "gpt-9"},
+        {"kind": "nonsense", "openai-key": KEY, "openai-model": "gpt-9"},
+    ],
+)
+def test_a_mistake_loses_nothing_that_was_written(client: Client, where: str, given: dict[str, str]) -> None:
+    kept = {name: html.escape(value) for name, value in given.items() if name != "kind"}
+    assert written(client, where, given) == kept
+
+
+def test_a_limit_that_is_none_loses_nothing_that_was_written(client: Client) -> None:
+    given = {"kind": "openai", "openai-key": KEY, "openai-model": "gpt-9", "monthly": "much"}
+    assert written(client, "/welcome/", given) == {"openai-key": KEY, "openai-model": "gpt-9"}
+
+
+def test_a_mistake_in_a_change_loses_no_key(client: Client, user: User) -> None:
+    row = connection(user)
+    given = fields(client, row) | {"api_key": KEY, "context_length": "-1"}
+    assert f'value="{KEY}"' in client.post(f"/settings/models/{row.pk}/", given).content.decode()
+
+
+def test_the_model_that_was_chosen_of_those_found_stays_chosen(
+    client: Client, lives_at: Callable[[str, str], None]
+) -> None:
+    with OllamaServer() as server:
+        lives_at("ollama", server.url)
+        server.models = {"a": LocalModel(), "b": LocalModel(["completion"])}
+        given = {"kind": "ollama", "ollama-model": "b"}
+        assert written(client, "/welcome/", given) == {"ollama-model": "b"}
+
+
+def offered(page: str) -> tuple[str, str]:
+    """The kind that is chosen on a page with the form of a connection, and the model in its field."""
+    kind = re.findall(r'name="kind" id="[\w-]+" value="(\w+)" checked', page)
+    model = re.findall(rf'name="{kind[0]}-model" value="([^"]*)"', page)
+    return kind[0], model[0] if model else ""
+
+
+def test_the_way_back_to_the_first_page_shows_what_was_chosen(client: Client, user: User) -> None:
+    given = {"kind": "openai", "openai-key": KEY, "openai-model": "gpt-9", "monthly": "12.5"}
+    assert client.post("/welcome/", given).status_code == 302
+    page = client.get("/welcome/").content.decode()
+    assert offered(page) == ("openai", "gpt-9")
+    assert 'name="monthly" value="12.5"' in page
+    assert "canary" not in page
+    assert client.post("/welcome/", given | {"openai-key": ""}).status_code == 302, "the key is stored"
+    kept = ModelConnection.objects.get(user=user)
+    assert (kept.is_default, unseal(kept.sealed_key)) == (True, KEY)
+
+
+def test_a_limit_that_was_lifted_on_the_first_page_stays_lifted(client: Client) -> None:
+    assert 'name="monthly" value="20"' in client.get("/welcome/").content.decode()
+    client.post("/welcome/", {"kind": "demo", "monthly": ""})
+    assert not re.search(r'name="monthly" value', client.get("/welcome/").content.decode())
+
+
+@pytest.mark.parametrize(
+    ("other", "count"),
+    [
+        ({}, 1),
+        ({"compatible-key": ""}, 1),
+        ({"compatible-key": "another-key-0815"}, 2),
+        ({"compatible-model": "n"}, 2),
+        ({"compatible-url": "http://127.0.0.1:8/v1"}, 2),
+    ],
+)
+def test_the_same_connection_is_made_once(client: Client, user: User, other: dict[str, str], count: int) -> None:
+    address = "http://127.0.0.1:9/v1"
+    given = {"kind": "compatible", "compatible-url": address, "compatible-key": KEY, "compatible-model": "m"}
+    client.post("/settings/models/", given)
+    first = ModelConnection.objects.get(user=user)
+    change = fields(client, first) | {"name": "The big one", "model": "m", "images": "no"}
+    client.post(f"/settings/models/{first.pk}/", change)
+    client.post("/settings/models/", given | other)
+    assert ModelConnection.objects.filter(user=user).count() == count
+    first.refresh_from_db()
+    assert (first.name, first.capabilities.images, first.is_default) == ("The big one", False, count == 1)
+
+
+def test_a_stored_key_is_not_sent_to_an_address_that_is_typed_in(client: Client, user: User, llm: LLMServer) -> None:
+    connection(user, api_key=KEY)
+    llm.script([READY])
+    said(
+        client.post(
+            "/settings/models/test/", {"kind": "compatible", "compatible-url": llm.url, "compatible-model": "m"}
+        )
+    )
+    assert [KEY in str(request.headers) for request in llm.requests] == [False]
+
+
+@pytest.mark.parametrize("where", ["/settings/models/", "/welcome/"])
+def test_a_test_before_a_connection_is_saved_is_kept_with_it(client: Client, llm: LLMServer, where: str) -> None:
+    given = {"kind": "compatible", "compatible-url": llm.url, "compatible-model": "m", "compatible-key": KEY}
+    llm.script([READY])
+    assert "Tools work." in said(client.post("/settings/models/test/", given))
+    client.post(where, given)
+    kept = ModelConnection.objects.get()
+    assert (kept.works, kept.capabilities.tools) == (True, True)
+    page = client.get("/settings/models/").content.decode()
+    assert "Tools work." in page
+    assert not any(KEY in str(session.get_decoded()) for session in Session.objects.all())
+    client.post(where, given | {"compatible-model": "n"})
+    assert ModelConnection.objects.get(model="n").works is None, "it was the other that was tested"
+
+
+def test_a_model_that_a_test_has_shown_to_lack_tools_is_not_taken(client: Client, llm: LLMServer) -> None:
+    given = {"kind": "compatible", "compatible-url": llm.url, "compatible-model": "m"}
+    llm.script([Status(400, body={"error": {"message": "m does not support tools"}})])
+    said(client.post("/settings/models/test/", given))
+    assert client.post("/settings/models/", given).status_code == 422
+    assert not ModelConnection.objects.exists()

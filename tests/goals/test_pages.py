@@ -11,11 +11,12 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
-from agents.budgets.models import Budget
+from agents.budgets.models import Budget, Window
+from agents.budgets.services import set_budget
 from agents.models import DeviceToken, ModelConnection
 from agents.services import assistant_of
 from goals.models import Goal
-from memory.models import AgentRun, Note, RunStatus, Source, ThreadMessage
+from memory.models import AgentRun, Note, RunStatus, Source, Thread, ThreadMessage
 from tests.factories import (
     AgentRunFactory,
     DeviceTokenFactory,
@@ -134,6 +135,47 @@ def test_home_asks_for_a_decision_only_when_a_run_failed(client: Client, user: U
     assert "Needs you" in client.get("/").content.decode()
     ThreadMessageFactory.create(thread=goal.thread, source=Source.AGENT, content="All is well.")
     assert "Needs you" not in client.get("/").content.decode()
+
+
+@pytest.mark.parametrize("more", [True, False])
+@pytest.mark.parametrize("whose", ["goal", "assistant"])
+def test_home_says_that_an_agent_waits_for_its_budget(client: Client, user: User, whose: str, more: bool) -> None:
+    goal, budget = GoalFactory.create(user=user), set_budget(user, Window.MONTH, Decimal(1), None)
+    thread = goal.thread if whose == "goal" else assistant_of(user).thread
+    ThreadMessageFactory.create(thread=thread, source=Source.AGENT, content="A good answer to what was asked.")
+    run = AgentRunFactory.create(thread=thread, status=RunStatus.WAITING_BUDGET)
+    Thread.objects.filter(pk=thread.pk).update(live_run=run.pk)
+    told = {"reason": "budget", "budget": str(budget.pk), "more": more}
+    ThreadMessageFactory.create(thread=thread, run=run, source=Source.ERROR, content="All is spent.", metadata=told)
+    ThreadMessageFactory.create(thread=thread, source=Source.USER, content="Are you there?")
+    page = client.get("/").content.decode()
+    assert "Needs you" in page
+    assert "All is spent." in page
+    assert ("Allow $1 more" in page) is more
+    assert states(page) == ["done"], "the answer was a good one, and nobody is at work"
+
+
+def test_home_says_that_an_agent_waits_for_a_decision(client: Client, user: User) -> None:
+    goal = GoalFactory.create(user=user)
+    AgentRunFactory.create(thread=goal.thread, status=RunStatus.WAITING_APPROVAL)
+    assert "It waits for your decision." in client.get("/").content.decode()
+
+
+def test_home_says_that_an_agent_was_stopped(client: Client, user: User) -> None:
+    stopped = {"reason": "stopped"}
+    ThreadMessageFactory.create(
+        thread=GoalFactory.create(user=user).thread,
+        source=Source.AGENT,
+        content="Stopped by you. Nothing had been done yet.",
+        metadata=stopped,
+    )
+    page = client.get("/").content.decode()
+    assert '<h3 dir="auto">Stopped by you</h3>' in page
+    assert states(page) == ["undone"]
+
+
+def states(page: str) -> list[str]:
+    return re.findall(r'class="step feed-item" data-state="(\w+)"', page)
 
 
 def test_home_sums_what_this_month_cost(client: Client, user: User) -> None:
@@ -292,6 +334,8 @@ def test_a_key_is_never_shown_again(client: Client, user: User) -> None:
         ({"kind": "openai", "openai-model": "m"}, "needs an API key"),
         ({"kind": "compatible", "compatible-model": "m", "compatible-url": "ftp://x"}, "must start with http"),
         ({"kind": "compatible", "compatible-url": "http://llm.example/v1"}, "Nothing answers at http://llm.example/v1"),
+        ({"kind": "compatible", "compatible-model": "m"}, "Which address does the server have?"),
+        ({"kind": "compatible", "compatible-model": "m", "compatible-url": " "}, "Which address"),
         ({"kind": "nonsense"}, "Select a valid choice"),
         ({"kind": "ollama", "ollama-model": "m" * 201}, "is none"),
         ({"kind": "ollama", "ollama-model": "m", "ollama-url": "http://x/" + "a" * 500}, "is none"),
@@ -312,6 +356,36 @@ def test_the_test_button_says_which_models_a_server_has(client: Client) -> None:
         server.pages["/v1/models"] = {"object": "list", "data": [{"id": "small"}, {"id": "large"}]}
         tested = client.post("/settings/models/test/", {"kind": "compatible", "compatible-url": server.url})
         assert "The server has: large, small." in said(tested)
+
+
+@pytest.mark.parametrize("model", ["", "m"])
+@pytest.mark.parametrize(
+    "answer", [Status(404, body={"error": "no such page"}), Status(200, body={"error": "Unexpected endpoint"})]
+)
+def test_an_address_without_its_version_is_said_so(client: Client, user: User, model: str, answer: Status) -> None:
+    User.objects.filter(pk=user.pk).update(is_staff=True)
+    with LLMServer() as server:
+        server.pages["/models"] = answer.body
+        if answer.code != 200:
+            del server.pages["/models"]
+        server.script([answer])
+        given = {"kind": "compatible", "compatible-url": f"{server.address}/", "compatible-model": model}
+        assert f"Try the address {server.address}/v1." in said(client.post("/settings/models/test/", given))
+
+
+def test_the_words_of_a_test_are_not_said_twice(client: Client, user: User) -> None:
+    User.objects.filter(pk=user.pk).update(is_staff=True)
+    with LLMServer() as server:
+        given = {"kind": "compatible", "compatible-url": server.url, "compatible-model": "m"}
+        steps = {
+            "This model cannot use tools, which agents need. m does not support tools.": 400,
+            "The key is wrong: the server refused it. It is not ours.": 401,
+            "The model&#x27;s server is overloaded or failing: oops.": 500,
+        }
+        for words, status in steps.items():
+            message = words.rpartition(". ")[2] if status < 500 else "oops"
+            server.script([Status(status, body={"error": {"message": message}})])
+            assert f"</span> {words}</p>" in said(client.post("/settings/models/test/", given))
 
 
 def test_anthropic_is_tested_and_connected_with_a_key(client: Client, user: User) -> None:

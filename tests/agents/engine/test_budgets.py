@@ -498,7 +498,7 @@ def test_the_chat_offers_to_say_what_a_model_costs(goal: Goal, say: Say, llm: LL
     browser = Client()
     browser.force_login(goal.user)
     page = browser.get(reverse("goal", args=[goal.pk])).content.decode()
-    assert "?kind=compatible&amp;model=mine%2Fown%20model#s-set" in page.replace("mine/own", "mine%2Fown")
+    assert "?kind=compatible&amp;model=mine%2Fown%20model" in page.replace("mine/own", "mine%2Fown")
     error = ThreadMessage.objects.get(thread=goal.thread, source="error")
     assert reverse("message_free", args=[error.pk]) in page
     stranger = Client()

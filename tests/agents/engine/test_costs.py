@@ -6,13 +6,16 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.test import Client
 from pytest_django import Settings
 
+from agents.budgets.models import Window
+from agents.budgets.services import set_budget
 from agents.models import CallStatus, ModelCall, ModelPrice
 from agents.prices import set_price
 from goals.models import Goal
 from memory.models import AgentRun, RunStatus
-from tests.factories import think_with
+from tests.factories import bearer, think_with
 from tests.llm_anthropic import started, stopped, text
 from tests.llm_openrouter import OpenRouterServer, Routed
 from tests.llm_script import DONE, D, Drop, F, Raw, Reply, Status, event
@@ -295,3 +298,14 @@ def test_figures_that_fit_nowhere_do_not_lose_the_answer(goal: Goal, say: Say, l
     assert call.estimated
     assert call.cached_tokens is None
     assert run.cost < 1
+
+
+def test_a_call_that_the_budget_did_not_allow_is_none(goal: Goal, say: Say, llm: LLMServer) -> None:
+    think_with(goal.user, llm.url)
+    priced(goal.user)
+    set_budget(goal.user, Window.MONTH, Decimal("0.0001"), None)
+    say("Hi")
+    assert not llm.requests
+    assert ModelCall.objects.exists()
+    found = Client(headers=bearer(goal.user)).get("/api/v1/costs").json()
+    assert (found["results"], found["total"]["calls"]) == ([], 0)
