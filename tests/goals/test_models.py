@@ -250,6 +250,14 @@ def test_the_routing_of_openrouter_is_a_setting_of_its_connection(client: Client
     assert "Vendors to try first" not in other
 
 
+@pytest.mark.parametrize("field", ["name", "order", "title", "base_url", "api_key", "model"])
+def test_no_text_of_a_connection_begins_a_line_of_its_own(client: Client, user: User, field: str) -> None:
+    row = connection(user, kind="openrouter", api_key=KEY)
+    given = fields(client, row) | {field: "https://a.example\r\nX-Other: 1"}
+    assert client.post(f"/settings/models/{row.pk}/", given).status_code == 422
+    assert not ModelConnection.objects.exclude(routing__title="").exclude(routing={}).exists()
+
+
 def vars_of(routing: Routing) -> dict[str, object]:
     return {name: getattr(routing, name) for name in Routing.__dataclass_fields__}
 
