@@ -129,6 +129,7 @@ def test_an_idle_session_is_archived_and_the_next_begins_with_its_summary(goal: 
         (f"They want shoes.\n\n{SUMMARY}", "", f"They want shoes. {SUMMARY}"),
         (f"{'a' * 121}\n\n{SUMMARY}", "", f"{'a' * 121} {SUMMARY}"),
         (f"One\nTwo\n\n{SUMMARY}", "", f"One Two {SUMMARY}"),
+        (f"Half\x1b[31m \x07mara\u202ethon\n\n{SUMMARY}", "Half[31m marathon", SUMMARY),
     ],
 )
 def test_the_model_that_sums_a_session_up_names_it(
