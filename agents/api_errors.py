@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Mapping
 
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import PermissionDenied, SuspiciousOperation
 from django.core.signals import got_request_exception
 from django.http import Http404, HttpResponse, JsonResponse
 from rest_framework import exceptions, status
@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 
 
 # What of a service's refusals is not the request's fault.
-STATUSES = dict.fromkeys(("too_many_queued", "too_many_waiting"), status.HTTP_429_TOO_MANY_REQUESTS)
+STATUSES = dict.fromkeys(("too_many_queued", "too_many_waiting", "attachments_busy"), status.HTTP_429_TOO_MANY_REQUESTS)
 OUR_FAULT = "Something went wrong on our side."
 AWAY = "The database cannot be reached. Try again."
 
@@ -42,6 +42,8 @@ def exception_handler(problem: Exception, context: dict[str, object]) -> Respons
             return _answer(400, "invalid", str(problem))
         case Http404():
             return _answer(404, "not_found", "There is no such thing here.")
+        case SuspiciousOperation():  # what Django counts while it reads a form
+            return _answer(400, "invalid", "The request has more parts than may be sent.")
         case PermissionDenied():
             return _answer(403, "permission_denied", "You may not do this.")
     return _our_fault(problem, context)

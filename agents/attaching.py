@@ -8,26 +8,34 @@ from django.core.files.uploadedfile import UploadedFile
 from django.template.defaultfilters import filesizeformat
 
 from agents.refusals import Refused
+from agents.shares import Shares
 from memory.attachments import Prepared, prepare, within_text
 from memory.files import safe_name
-from memory.images import TooManyPixels
+from memory.images import Busy, TooManyPixels
 
 TOO_LARGE: Final = "attachment_too_large"
-
+# Messages of one user whose files are read at the same time: each holds a thread that answers pages.
+READ_AT_ONCE: Final = 4
+_reading = Shares(lambda: READ_AT_ONCE)
 
 type Upload = UploadedFile[Any]
 
 
-def prepared(uploads: Sequence[Upload]) -> list[Prepared]:
-    """Read what was attached to one message.
+def prepared(uploads: Sequence[Upload], user_id: int) -> list[Prepared]:
+    """Read what a user attached to one message.
 
     Raises:
-        Refused: there are too many, or one is empty or too large, or all together are.
+        Refused: there are too many, or one is empty or too large, or all together are; or too much is being read.
     """
     if len(uploads) > (most := settings.WAYMARK_ATTACHMENTS_PER_MESSAGE):
         raise Refused("too_many_attachments", f"{len(uploads)} files are attached; at most {most} can be sent at once.")
     _check_sizes(uploads)
-    return within_text([_prepared(upload) for upload in uploads], settings.WAYMARK_ATTACHED_TEXT)
+    if not _reading.begin(user_id):
+        raise _busy()
+    try:
+        return within_text([_prepared(upload) for upload in uploads], settings.WAYMARK_ATTACHED_TEXT)
+    finally:
+        _reading.end(user_id)
 
 
 def _check_sizes(uploads: Iterable[Upload]) -> None:
@@ -50,6 +58,12 @@ def _prepared(upload: Upload) -> Prepared:
     except TooManyPixels as problem:
         counts = f"{problem.pixels / 1e6:,.0f} million pixels; a picture may have at most {most / 1e6:,.0f} million"
         raise Refused(TOO_LARGE, f"{name} has {counts}.") from problem
+    except Busy:
+        raise _busy() from None
+
+
+def _busy() -> Refused:
+    return Refused("attachments_busy", "Other files are being read. Try again in a moment.")
 
 
 def check_quota(used: int, files: Iterable[Prepared]) -> None:

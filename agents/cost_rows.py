@@ -17,7 +17,7 @@ COUNTS = ("calls", "unpriced", "estimated", "partial")
 TOKENS = ("input", "cached", "written", "output")
 DELETED = "Deleted goals"
 # What makes a spreadsheet take a cell for a formula.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,8 @@ def as_csv(by: By, found: Iterable[Row], name: str) -> HttpResponse:
     """A file to keep, one line for each row; amounts are exact, and `unpriced` calls are not in them."""
     answer = HttpResponse(content_type="text/csv; charset=utf-8")
     answer["Content-Disposition"] = f'attachment; filename="{name}.csv"'
-    lines = csv.writer(answer)
+    # All are quoted: a spreadsheet may part them at something else than commas.
+    lines = csv.writer(answer, quoting=csv.QUOTE_ALL)
     lines.writerow([by.value, *COUNTS, *(f"{name}_tokens" for name in TOKENS), "cost_usd"])
     for row in found:
         spending = row.spending
@@ -81,4 +82,4 @@ def as_csv(by: By, found: Iterable[Row], name: str) -> HttpResponse:
 
 
 def _cell(text: str) -> str:
-    return f"'{text}" if text.startswith(_FORMULA) else text
+    return f"'{text}" if text.lstrip().startswith(_FORMULA) else text

@@ -5,10 +5,13 @@ from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 
+import structlog
 from channels.db import database_sync_to_async
 from django.http import StreamingHttpResponse
 
 from agents.shares import Shares
+
+log = structlog.get_logger(__name__)
 
 ASKED_AT_ONCE = 4
 
@@ -21,11 +24,20 @@ class Busy(Exception):
 
 
 def answer_later[T](
-    user_id: int, ask: Callable[[], T], tell: Callable[[T], str], keep: Callable[[T], None] | None = None
+    user_id: int,
+    ask: Callable[[], T],
+    tell: Callable[[T], str],
+    keep: Callable[[T], None] | None = None,
+    *,
+    failed: str,
 ) -> StreamingHttpResponse:
     """Answer with the HTML that `tell` makes of what `ask` returns, once `keep` has written it down. While it waits,
     the request holds neither a thread nor a connection to the database, which only `keep` may use. `ask` must come to
     an end by itself, also when nobody waits any more; then nothing is kept.
+
+    Args:
+        failed: the HTML when one of them fails, with which nobody reckoned. The browser has been told by then that all
+            is well, and would wait for ever.
 
     Raises:
         Busy: one question at a time for each user.
@@ -33,7 +45,7 @@ def answer_later[T](
     if not _asking.begin(user_id):
         raise Busy
     asked: Future[T] = _threads.submit(copy_context().run, _asked, user_id, ask)
-    return StreamingHttpResponse(_when_done(asked, tell, keep))
+    return StreamingHttpResponse(_when_done(asked, tell, keep, failed))
 
 
 def _asked[T](user_id: int, ask: Callable[[], T]) -> T:
@@ -44,10 +56,15 @@ def _asked[T](user_id: int, ask: Callable[[], T]) -> T:
 
 
 async def _when_done[T](
-    answer: Future[T], tell: Callable[[T], str], keep: Callable[[T], None] | None
+    answer: Future[T], tell: Callable[[T], str], keep: Callable[[T], None] | None, failed: str
 ) -> AsyncIterator[bytes]:
     """Who leaves does not cancel the question: otherwise one that had not begun would count for ever."""
-    said = await asyncio.shield(asyncio.wrap_future(answer))
-    if keep is not None:
-        await database_sync_to_async(keep)(said)
-    yield tell(said).encode()
+    try:
+        said = await asyncio.shield(asyncio.wrap_future(answer))
+        if keep is not None:
+            await database_sync_to_async(keep)(said)
+        told = tell(said)
+    except Exception:
+        log.exception("a question to another server failed")
+        told = failed
+    yield told.encode()

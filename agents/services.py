@@ -64,7 +64,8 @@ def send_message(
         if files and (before := _sent_before(thread, client_message_id)):
             return before
         if files:
-            sent = _post_with_files(thread, content, client_message_id, prepared(files))
+            _check_waiting(thread)
+            sent = _post_with_files(thread, content, client_message_id, prepared(files, thread.user_id))
         else:
             sent = _post(thread, content, client_message_id)
     except psycopg.errors.UniqueViolation:
@@ -215,6 +216,14 @@ def _accepted_before(thread: Thread, client_message_id: UUID | None) -> Accepted
     now = Thread.objects.filter(pk=thread.pk).first()
     if now is None:
         raise Refused("gone", "This conversation does not exist any more.")
-    if 0 < settings.WAYMARK_MAX_WAITING_MESSAGES <= now.pending:
-        raise too_many_waiting()
+    _check_waiting(now)
     raise queue_full()
+
+
+def _check_waiting(thread: Thread) -> None:
+    """
+    Raises:
+        Refused: no further message is accepted now.
+    """
+    if 0 < settings.WAYMARK_MAX_WAITING_MESSAGES <= thread.pending:
+        raise too_many_waiting()

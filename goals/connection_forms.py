@@ -185,6 +185,8 @@ def check(user: User, kind: Kind, given: Given) -> None:
         raise forms.ValidationError(_("The address, the key or the name of the model is none."))
     if not (url + given.api_key + given.model).isprintable():
         raise forms.ValidationError(_("The address, the key or the name of the model is none."))
+    if not "".join((given.name, given.routing.title, given.routing.referer, *given.routing.order)).isprintable():
+        raise forms.ValidationError(_("Names and lists are one line each, without control characters."))
     if kind.needs_url and not url:
         raise forms.ValidationError(_("Which address does the server have?"))
     if not kind.needs_url or url == kind.default_base_url:

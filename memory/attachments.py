@@ -56,6 +56,7 @@ def prepare(name: str, data: bytes, *, longest: int, pixels: int) -> Prepared:
 
     Raises:
         images.TooManyPixels: it is a picture that is too large to decode.
+        images.Busy: pictures of others took too long.
     """
     picture = images.read(data, longest=longest, most=pixels)
     if picture is None:

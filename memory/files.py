@@ -17,10 +17,15 @@ _BEGINNINGS: Final = (
 _BLANKS: Final = "\t\n\r\f"
 
 
+def seen(text: str) -> str:
+    """Return the text without what cannot be seen, rings or turns the reading order."""
+    return "".join(char for char in text if unicodedata.category(char)[0] != "C")
+
+
 def safe_name(name: str) -> str:
     """Return the last part of a path without what cannot be seen or turns the reading order; never empty."""
     last = clean(name).replace("\\", "/").rpartition("/")[2]
-    words = ("".join(char for char in word if unicodedata.category(char)[0] != "C") for word in last.split())
+    words = map(seen, last.split())
     bare = " ".join(filter(None, words)).lstrip(".").strip() or "file"
     if len(bare) <= NAME_LENGTH:
         return bare

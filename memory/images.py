@@ -4,7 +4,10 @@ What comes out was made by us, pixel by pixel: nothing that a file hides (a page
 survives it.
 """
 
+import re
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
 from typing import Final, Literal
@@ -19,6 +22,13 @@ THUMBNAIL_SIDE: Final = 480
 # A drawing without losses may be this large; then it is a photo. Nothing is sent that is larger than the second. Bytes.
 LARGE: Final = 1_500_000
 LARGEST: Final = 3_500_000
+# A decoder goes over all pixels in each scan of a JPEG; cameras and programs write about ten.
+MOST_SCANS: Final = 100
+# Parts of a file, some of which take several: each is looked at by slow code, and a large picture has a few thousand.
+MOST_READS: Final = 20_000
+# Seconds that somebody waits for the pictures of others.
+PATIENCE: Final = 10
+_SCAN: Final = re.compile(rb"\xff\xda\x00[\x06\x08\x0a\x0c\x0e]")
 _FORMATS: Final = {"image/png": "PNG", "image/jpeg": "JPEG"}
 
 # A picture takes four bytes a pixel while it is worked on, whatever its file has.
@@ -35,6 +45,22 @@ class TooManyPixels(ValueError):
         self.pixels = pixels
 
 
+class Busy(Exception):
+    """Others' pictures took longer than anybody should wait."""
+
+
+class _Counted(BytesIO):
+    """A file of which no more than `MOST_READS` parts are read."""
+
+    reads = 0
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        self.reads += 1
+        if self.reads > MOST_READS:
+            raise ValueError("too many parts")
+        return super().read(size)
+
+
 @dataclass(frozen=True, slots=True)
 class Picture:
     content: bytes
@@ -45,18 +71,22 @@ class Picture:
 
 
 def read(data: bytes, *, longest: int, most: int) -> Picture | None:
-    """Return a picture as it is kept; None: this is no picture that can be read. Of a moving one, the first frame.
+    """Return a picture as it is kept; None: this is no picture that can be read, or none that anybody would make. Of a
+    moving one, the first frame.
 
     Args:
         longest: pixels of its longer side. most: pixels that may be decoded.
 
     Raises:
         TooManyPixels: there are more.
+        Busy: try again later.
     """
+    if sum(1 for _ in _SCAN.finditer(data)) > MOST_SCANS:
+        return None
     try:
-        with _one_by_one, Image.open(BytesIO(data), formats=READ) as image:
+        with _in_turn(), Image.open(_Counted(data), formats=READ) as image:
             return _picture(image, longest, most)
-    except TooManyPixels:
+    except (TooManyPixels, Busy):
         raise
     except Exception:  # noqa: BLE001 (what decoders raise at hostile bytes has no common name)
         return None
@@ -67,6 +97,16 @@ def smaller(content: bytes, media_type: MediaType, longest: int) -> bytes:
     with _one_by_one, Image.open(BytesIO(content), formats=READ) as image:
         image.thumbnail((longest, longest))
         return _encoded(image, media_type)
+
+
+@contextmanager
+def _in_turn() -> Iterator[None]:
+    if not _one_by_one.acquire(timeout=PATIENCE):
+        raise Busy
+    try:
+        yield
+    finally:
+        _one_by_one.release()
 
 
 def _picture(image: Image.Image, longest: int, most: int) -> Picture:

@@ -56,5 +56,46 @@ def text_bomb() -> bytes:
     return plain[:33] + _chunk(b"zTXt", comment) + plain[33:]
 
 
+def _segment(marker: int, data: bytes) -> bytes:
+    return bytes([0xFF, marker]) + struct.pack(">H", len(data) + 2) + data
+
+
+def scans(side: int, count: int) -> bytes:
+    """A small progressive JPEG, all grey, each of whose scans refines what is not there."""
+    blocks = (-(-side // 8)) ** 2
+    tables = [_segment(0xC4, bytes([0x00, 1, *[0] * 15, 0])), _segment(0xC4, bytes([0x10, 1, 1, *[0] * 14, 0xE0, 0]))]
+    frame = _segment(0xC2, struct.pack(">BHHB", 8, side, side, 1) + bytes([1, 0x11, 0]))
+    first = _segment(0xDA, bytes([1, 1, 0, 0, 0, 1])) + bytes(-(-blocks // 8))
+    rest, bits = blocks, ""
+    while rest >= 16_384:
+        run = min(rest, 32_767)
+        bits, rest = bits + "0" + format(run - 16_384, "014b"), rest - run
+    bits += "10" * rest
+    bits += "1" * (-len(bits) % 8)
+    body = int(bits, 2).to_bytes(len(bits) // 8, "big").replace(b"\xff", b"\xff\x00")
+    refined = _segment(0xDA, bytes([1, 1, 0, 1, 63, 1])) + body
+    head = b"\xff\xd8" + _segment(0xDB, bytes([0, *[1] * 64])) + frame
+    return head + b"".join(tables) + first + refined * count + b"\xff\xd9"
+
+
+def chunks(count: int) -> bytes:
+    """A PNG of many parts that say nothing."""
+    plain = picture()
+    return plain[:33] + _chunk(b"abCd", b"") * count + plain[33:]
+
+
+def markers(count: int) -> bytes:
+    """A JPEG of the same kind."""
+    plain = picture(kind="JPEG")
+    return plain[:2] + _segment(0xEF, b"") * count + plain[2:]
+
+
+def comments(count: int) -> bytes:
+    """A GIF with a comment of so many pieces before its picture."""
+    plain = picture(kind="GIF")
+    at = plain.index(b",", 13 + (3 << ((plain[10] & 7) + 1)))
+    return plain[:at] + b"!\xfe" + b"\x01a" * count + b"\0" + plain[at:]
+
+
 def opened(data: bytes) -> Image.Image:
     return Image.open(BytesIO(data))

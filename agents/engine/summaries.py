@@ -24,6 +24,7 @@ from agents.providers.pricing import plausible
 from memory.agent_history import TITLE_LENGTH
 from memory.archive import Reservation
 from memory.archived import SUMMARY_LENGTH, Entry, Summary, conversation, fallback_summary
+from memory.files import seen
 from memory.models import Thread
 from memory.pool import orm
 from memory.text import clean, clip, shortened
@@ -169,7 +170,7 @@ def titled(said: str) -> tuple[str, str]:
     title = first.strip(MARKS)
     if not rest or "\n" in title or title.endswith(".") or len(title) > TITLE_LENGTH:
         return "", said
-    return title, rest
+    return seen(title), rest
 
 
 @contextlib.contextmanager

@@ -14,6 +14,8 @@ PORTS = (80, 443)
 FIRST_FREE_PORT = 1024
 """Below it the system's own services listen, which take a request for something else."""
 
+# Public by its number, but a cloud's own machine answers there, over HTTP and to its guests only.
+_INSIDE_CLOUDS = ipaddress.ip_address("168.63.129.16")
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 
 
@@ -35,7 +37,7 @@ def check(address: str, *, anywhere: bool) -> None:
         host, port = parts.hostname, parts.port or (443 if parts.scheme == "https" else 80)
     except ValueError:
         raise AddressRefused from None
-    if parts.scheme not in ("http", "https") or not host or parts.username or parts.query or parts.fragment:
+    if parts.scheme not in ("http", "https") or not host or "@" in parts.netloc or parts.query or parts.fragment:
         raise AddressRefused
     if not anywhere:
         try:
@@ -68,7 +70,7 @@ def _is_global(text: str) -> bool:
     address = ipaddress.ip_address(text.partition("%")[0])
     if isinstance(address, ipaddress.IPv6Address):
         return _is_global_6(address)
-    return address.is_global and not address.is_multicast
+    return address.is_global and not address.is_multicast and address != _INSIDE_CLOUDS
 
 
 def _is_global_6(address: ipaddress.IPv6Address) -> bool:

@@ -92,7 +92,8 @@ class Client:
             return response
         with contextlib.closing(response):
             body = read_at_most(response, LONGEST_ERROR)
-        whole = httpx2.Response(response.status_code, headers=response.headers, content=body, request=request)
+        # Without the server's headers: it could name an encoding that is none, in which the SDK would read the body.
+        whole = httpx2.Response(response.status_code, content=body, request=request)
         error = self.sdk._make_status_error_from_response(whole)
         raise Refused(response.status_code, error.body, response.headers)
 

@@ -161,7 +161,7 @@ def from_frame(error: object, key: str, usage: Usage) -> ProviderError:
     """
     words, hints = _short(_read_error({"error": error}))
     code = error.get("code") if isinstance(error, dict) else None
-    status = int(code) if isinstance(code, int) or (isinstance(code, str) and code.isdigit()) else 0
+    status = _status(code)
     trouble = _trouble_of(status, hints)
     known = trouble is not Trouble.REFUSED_REQUEST or status in _FINAL
     return failure(
@@ -172,6 +172,13 @@ def from_frame(error: object, key: str, usage: Usage) -> ProviderError:
         retryable=known and trouble in _RETRYABLE,
         status=status,
     )
+
+
+def _status(code: object) -> int:
+    """Of HTTP, as a number or in digits; 0 when it is none."""
+    if isinstance(code, str) and len(code) == 3 and code.isascii() and code.isdigit():
+        code = int(code)
+    return code if isinstance(code, int) and 100 <= code <= 599 else 0
 
 
 def _longest_answer(words: str) -> int | None:

@@ -59,10 +59,10 @@ def sdk_of(endpoint: Endpoint, http: httpx2.Client, headers: Mapping[str, str] |
         base_url=endpoint.base_url,
         max_retries=0,
         http_client=http,
-        default_headers=headers,
     )
     # The SDK takes these from the environment, which may not be meant for this server.
     sdk.organization = sdk.project = None
+    sdk._custom_headers = dict(headers or {})
     return sdk
 
 

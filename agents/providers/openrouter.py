@@ -15,6 +15,7 @@ from agents.providers.chat_body import ChatBody
 from agents.providers.chat_reply import ChatReply, count
 from agents.providers.events import Payload
 from agents.providers.openai import OpenAIProvider, sdk_of
+from agents.providers.pricing import amount
 from memory.text import clip
 from tools.cancel import CancelToken
 
@@ -114,10 +115,9 @@ def _amount(value: JsonValue) -> Decimal | None:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:
-        amount = Decimal(str(value))
-    except InvalidOperation:
+        return amount(Decimal(str(value)))
+    except (InvalidOperation, ValueError):
         return None
-    return amount if amount.is_finite() and amount >= 0 else None
 
 
 def _reasons(metadata: Mapping[str, object]) -> list[str]:

@@ -7,6 +7,7 @@ from decimal import Decimal
 from agents.providers.base import Endpoint, Price, Usage
 from agents.providers.catalog import kind_of
 from agents.providers.price_list import list_price
+from memory.text import clip
 
 _MILLION = Decimal(1_000_000)
 _FREE = Price(Decimal(0), Decimal(0), Decimal(0), "Runs on your own machine.", "")
@@ -14,6 +15,9 @@ _NOTHING = Price(Decimal(0), Decimal(0), Decimal(0), "Its name says that it is f
 # More than any call uses or costs. Servers say such figures too, and they would not fit into a row.
 MOST_TOKENS = 10**9
 MOST_DOLLARS = Decimal(1_000_000)
+MODEL_LENGTH = 200
+# What a row holds of an amount. Servers say smaller ones, too.
+_SMALLEST = Decimal("1E-9")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +34,16 @@ class Prices:
         return self.own.get((endpoint.kind, model)) or price_of(model, endpoint.kind, endpoint.base_url)
 
     def cost(self, endpoint: Endpoint, model: str, usage: Usage) -> Decimal | None:
-        """Return what a call of `model` has cost; None when that is not known.
+        """Return what a call of `model` has cost, at most `MOST_DOLLARS`; None when that is not known.
 
         What the vendor itself says it charged goes before all prices. A reply of another model than the one asked for
         (an alias, a router) is charged at the price that a person has set for either of them, first the one asked for;
         else at the list price of the one that has answered; else at that of the one asked for (case COS-03 c).
         """
+        cost = self._cost(endpoint, model, usage)
+        return None if cost is None else min(cost, MOST_DOLLARS)
+
+    def _cost(self, endpoint: Endpoint, model: str, usage: Usage) -> Decimal | None:
         if usage.cost is not None:
             return usage.cost
         if usage.input_tokens == usage.output_tokens == 0:
@@ -101,20 +109,26 @@ def of_length(price: Price, tokens: int) -> Price:
 
 
 def plausible(usage: Usage) -> Usage:
-    """Return `usage` without the figures that no call can have: they are unknown."""
+    """Return `usage` without the figures that no call can have, which are unknown, and with a name of the model that
+    a row holds."""
     counts = (usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.written_tokens)
     known = [count if count is None or count <= MOST_TOKENS else None for count in counts]
-    said = usage.cost
-    if said is not None and not (said.is_finite() and 0 <= said <= MOST_DOLLARS):
-        said = None
     return replace(
         usage,
         input_tokens=known[0],
         output_tokens=known[1],
         cached_tokens=known[2],
         written_tokens=known[3],
-        cost=said,
+        model=clip(usage.model, MODEL_LENGTH),
+        cost=None if usage.cost is None else amount(usage.cost),
     )
+
+
+def amount(said: Decimal) -> Decimal | None:
+    """Return an amount as a row holds it; None when no call costs that."""
+    if not (said.is_finite() and 0 <= said <= MOST_DOLLARS):
+        return None
+    return abs(said.quantize(_SMALLEST))
 
 
 def dollars(amount: Decimal) -> str:

@@ -78,8 +78,9 @@ def _later[T](
     request: SignedInRequest, ask: Callable[[], T], tell: Callable[[T], str], keep: Callable[[T], None] | None = None
 ) -> HttpResponseBase:
     """A server may take a minute to answer; one such question at a time for each user."""
+    failed = _line(Verdict(ok=False, message=_("Something went wrong inside Waymark. The log has the details.")))
     try:
-        return answer_later(request.user.pk, ask, tell, keep)
+        return answer_later(request.user.pk, ask, tell, keep, failed=failed)
     except Busy:
         return HttpResponse(_line(Verdict(ok=False, message=_("Another test is still running."))), status=429)
 

@@ -3,6 +3,7 @@
 import json
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
+from threading import Event, Semaphore
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -15,10 +16,11 @@ from pytest_django import Settings
 from agents.services import send_message
 from goals.models import Goal
 from goals.services import delete_goal
-from memory import llm_transcript
+from memory import images, llm_transcript
+from memory.attachments import Prepared, prepare
 from memory.models import Attachment, ThreadMessage
 from tests.factories import AgentHistoryFactory, GoalFactory, HistoryEntryFactory, UserFactory, bearer
-from tests.pictures import bomb, opened, photo, picture, text_bomb, upload
+from tests.pictures import bomb, chunks, comments, markers, opened, photo, picture, scans, text_bomb, upload
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("rung")]
 
@@ -102,6 +104,10 @@ PAGE = b"<html><script>alert(1)</script></html>"
         ("log.txt", "Läufe\r\n12 km".encode(), "text/plain"),
         ("zeros.txt", b"a\x00b", "application/octet-stream"),
         ("boom.png", text_bomb(), "application/octet-stream"),
+        ("scans.jpg", scans(80, 101), "application/octet-stream"),
+        ("chunks.png", chunks(30_000), "application/octet-stream"),
+        ("markers.jpg", markers(30_000), "application/octet-stream"),
+        ("comments.gif", comments(30_000), "application/octet-stream"),
     ],
 )
 def test_what_is_no_picture_is_a_file_that_no_browser_runs(
@@ -117,6 +123,56 @@ def test_what_is_no_picture_is_a_file_that_no_browser_runs(
         assert (answer["X-Content-Type-Options"], answer["Content-Security-Policy"]) == ("nosniff", LOCKED)
     assert api.get(f"/api/v1/attachments/{told['id']}/thumbnail").status_code == 404
     assert owner.get(f"/attachments/{told['id']}/thumbnail").status_code == 404
+
+
+def test_pictures_of_many_parts_are_pictures(api: Client, goal: Goal) -> None:
+    for name, data in (("a.jpg", scans(80, 90)), ("b.png", chunks(2_000)), ("c.gif", comments(2_000))):
+        (told,) = attached(post(api, goal, upload(name, data)))
+        assert told["media_type"].startswith("image/"), name
+
+
+def test_nobody_waits_long_for_the_pictures_of_others(
+    api: Client, goal: Goal, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(images, "PATIENCE", 0)
+    assert post(api, goal, upload("a.png", picture())).status_code == 202
+    with images._one_by_one:
+        answer = post(api, goal, upload("b.png", picture()))
+        assert (answer.status_code, answer.json()["error"]["code"]) == (429, "attachments_busy")
+        settings.WAYMARK_MAX_WAITING_MESSAGES = 1
+        answer = post(api, goal, upload("c.png", picture()))
+        assert answer.json()["error"]["code"] == "too_many_waiting", "which is known before a picture is read"
+    settings.WAYMARK_MAX_WAITING_MESSAGES = 0
+    assert post(api, goal, upload("b.png", picture())).status_code == 202
+
+
+def test_one_user_does_not_hold_all_threads_with_pictures(
+    api: Client, goal: Goal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, stop = Semaphore(0), Event()
+
+    def slow(*args: Any, **kwargs: Any) -> Prepared:
+        begun.release()
+        assert stop.wait(60)
+        return prepare(*args, **kwargs)
+
+    monkeypatch.setattr("agents.attaching.prepare", slow)
+
+    def once(number: int) -> int:
+        try:
+            return int(post(api, goal, upload("a.txt", b"a")).status_code)
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(4) as people:
+        sent = [people.submit(once, number) for number in range(4)]
+        try:
+            assert all(begun.acquire(timeout=60) for _ in sent)
+            assert post(api, goal, upload("b.txt", b"b")).status_code == 429
+        finally:
+            stop.set()
+    assert [each.result() for each in sent] == [202] * 4
+    assert post(api, goal, upload("b.txt", b"b")).status_code == 202
 
 
 def test_a_picture_that_is_a_page_as_well_is_only_a_picture(api: Client, goal: Goal) -> None:
@@ -175,6 +231,16 @@ def test_what_cannot_be_taken_is_refused_in_words(api: Client, goal: Goal, setti
         assert words in answer.json()["error"]["message"]
     assert not Attachment.objects.exists()
     assert not ThreadMessage.objects.filter(thread=goal.thread).exists()
+
+
+def test_more_parts_than_are_read_are_refused(api: Client, goal: Goal) -> None:
+    fields = {f"field{n}": "x" for n in range(2_000)}
+    for answer in (
+        post(api, goal, *(upload(f"{n}.txt", b"x") for n in range(200))),
+        post(api, goal, upload("a.txt", b"x"), **fields),
+    ):
+        assert (answer.status_code, answer.json()["error"]["code"]) == (400, "invalid")
+    assert not Attachment.objects.exists()
 
 
 def test_a_user_cannot_fill_the_disk(api: Client, goal: Goal, settings: Settings) -> None:

@@ -7,6 +7,7 @@ import zoneinfo
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
+from unicodedata import normalize
 
 import pytest
 from django.contrib.auth.models import User
@@ -239,6 +240,17 @@ def test_costs_go_into_a_spreadsheet_exactly_and_run_no_formula_there(client: Cl
     [row] = csv.DictReader(io.StringIO(answer.content.decode()))
     assert (row["goal"], row["calls"], row["unpriced"]) == ("'=1+1", "2", "1")
     assert (row["input_tokens"], row["cached_tokens"], row["cost_usd"]) == ("15", "5", "0.0000375")
+
+
+@pytest.mark.parametrize("title", ["=1+1", " =1+1", "\uff1d1+1", "\uff0b1", "\uff0d1", "\uff20A1", "x;=HYPERLINK(1);y"])
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_wherever_a_spreadsheet_parts_a_line_no_cell_is_a_formula(
+    client: Client, user: User, title: str, delimiter: str
+) -> None:
+    call(AgentRunFactory(thread=GoalFactory(user=user, title=title).thread), "1")
+    answer = client.get(f"{PAGE}costs.csv", {"by": "goal"}).content.decode()
+    for row in csv.reader(io.StringIO(answer), delimiter=delimiter):
+        assert not [cell for cell in row if normalize("NFKC", cell).strip().startswith(("=", "+", "-", "@"))]
 
 
 @pytest.mark.parametrize("spelling", ["0.10", "1e-1", 0.1, "$0.1"])

@@ -19,15 +19,17 @@ from agents.providers.known_models import known
 from agents.secrets import unseal
 from agents.services import assistant_of
 from goals.models import Goal
+from goals.views import model_tests
 from tests.factories import GoalFactory, UserFactory, bearer
 from tests.llm_ollama import LocalModel, OllamaServer
 from tests.llm_openrouter import OpenRouterServer
-from tests.llm_script import Reply, Status
+from tests.llm_script import Raw, Reply, Status, event
 from tests.llm_server import LLMServer
 
 pytestmark = pytest.mark.django_db(transaction=True)
 READY = Reply(calls=[("report_ready", {"ready": True})])
 KEY = "sk-canary-0123456789-7Qx2"
+ODD_ENCODINGS = ("hex", "bz2", "rot13", "idna", "undefined", "utf-16", "no-such")
 NO_TOOLS = Capabilities(tools=False)
 
 
@@ -140,6 +142,41 @@ def test_a_test_that_fails_for_once_unlearns_nothing(client: Client, user: User,
     assert row.learned == {"images": True, "context_length": 9_000}
 
 
+@pytest.mark.parametrize(
+    "step",
+    [
+        *[Status(400, {"Content-Type": f"text/plain; charset={name}"}, b"\xff no") for name in ODD_ENCODINGS],
+        Raw([event({"error": {"message": "no", "code": "\N{SUPERSCRIPT TWO}"}})]),
+        Raw([event({"error": {"message": "no", "code": "9" * 5_000}})]),
+        Raw([b'data: {"error": {"message": "no", "code": ' + b"9" * 5_000 + b"}}\n\n"]),
+    ],
+)
+def test_an_error_that_cannot_be_read_is_still_an_error(
+    client: Client, user: User, llm: LLMServer, step: Status | Raw
+) -> None:
+    row = connect_model(user, "compatible", Given("m", llm.url))
+    llm.script([step])
+    page = said(client.post(f"/settings/models/{row.pk}/test/"))
+    assert "The model" in page
+    assert "inside Waymark" not in page
+    row.refresh_from_db()
+    assert row.works is False
+
+
+@pytest.mark.parametrize("what", ["test_connection", "note_test"])
+def test_a_test_that_we_fail_has_an_end_as_well(
+    client: Client, user: User, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    def fails(*_: object) -> None:
+        raise RuntimeError(what)
+
+    row = connect_model(user, "demo", Given("demo"))
+    with monkeypatch.context() as patch:
+        patch.setattr(model_tests, what, fails)
+        assert "Something went wrong inside Waymark" in said(client.post(f"/settings/models/{row.pk}/test/"))
+    assert "always there" in said(client.post(f"/settings/models/{row.pk}/test/"))
+
+
 def test_a_server_that_names_its_models_lets_one_be_chosen(client: Client, llm: LLMServer) -> None:
     llm.pages["/v1/models"] = {"data": [{"id": "<small>"}, {"id": "large"}]}
     page = said(client.post("/settings/models/test/", {"kind": "compatible", "compatible-url": llm.url}))
@@ -211,6 +248,14 @@ def test_the_routing_of_openrouter_is_a_setting_of_its_connection(client: Client
     assert fields(client, row)["order"] == "azure, openai"
     other = client.get(f"/settings/models/{connection(user).pk}/").content.decode()
     assert "Vendors to try first" not in other
+
+
+@pytest.mark.parametrize("field", ["name", "order", "title", "base_url", "api_key", "model"])
+def test_no_text_of_a_connection_begins_a_line_of_its_own(client: Client, user: User, field: str) -> None:
+    row = connection(user, kind="openrouter", api_key=KEY)
+    given = fields(client, row) | {field: "https://a.example\r\nX-Other: 1"}
+    assert client.post(f"/settings/models/{row.pk}/", given).status_code == 422
+    assert not ModelConnection.objects.exclude(routing__title="").exclude(routing={}).exists()
 
 
 def vars_of(routing: Routing) -> dict[str, object]:

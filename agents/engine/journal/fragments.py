@@ -10,11 +10,9 @@ from agents.engine.journal.rows import Lease, Settled
 from memory import pool
 from memory.encoding import dumps
 from memory.messages import BLOCKS, Message
-from memory.text import clip
 from tools.recorded import NOT_EXECUTED
 
 # Of a model's name, characters.
-MODEL_LENGTH = 200
 
 FENCE = "run.id = %(run)s AND run.lease_token = %(token)s AND run.status IN ('running', 'cancelling')"
 
@@ -121,7 +119,7 @@ def settle_parameters(lease: Lease, settled: Settled) -> dict[str, object]:
         "cached": settled.usage.cached_tokens,
         "written": settled.usage.written_tokens,
         "estimated": settled.usage.estimated,
-        "answered_by": clip(settled.usage.model, MODEL_LENGTH),
+        "answered_by": settled.usage.model,
         "cost": settled.cost,
         "latency": settled.latency_ms,
         "call_error": settled.error,

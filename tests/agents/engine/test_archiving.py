@@ -26,7 +26,7 @@ from memory.models import AgentHistory, AgentRun, ArchiveReason, HistoryEntry, S
 from memory.recall import find_sessions
 from tests.agents.engine.test_orchestrator import NOTE, assert_quiet, cells, wait_until
 from tests.factories import AgentTaskFactory, HistoryEntryFactory
-from tests.llm_script import Hang, Reply, Request, Scripted, Status
+from tests.llm_script import DONE, D, F, Hang, Raw, Reply, Request, Scripted, Status
 from tests.llm_server import LLMServer
 from tools.recorded import recorded
 
@@ -129,6 +129,7 @@ def test_an_idle_session_is_archived_and_the_next_begins_with_its_summary(goal: 
         (f"They want shoes.\n\n{SUMMARY}", "", f"They want shoes. {SUMMARY}"),
         (f"{'a' * 121}\n\n{SUMMARY}", "", f"{'a' * 121} {SUMMARY}"),
         (f"One\nTwo\n\n{SUMMARY}", "", f"One Two {SUMMARY}"),
+        (f"Half\x1b[31m \x07mara\u202ethon\n\n{SUMMARY}", "Half[31m marathon", SUMMARY),
     ],
 )
 def test_the_model_that_sums_a_session_up_names_it(
@@ -158,6 +159,20 @@ def test_the_call_for_a_summary_is_on_record_with_its_cost(goal: Goal, say: Say,
     call = ModelCall.objects.get(run=None)
     assert (call.thread_id, call.status, call.input_tokens, call.output_tokens) == (goal.thread_id, "done", 1000, 50)
     assert call.cost == (1000 * Decimal("0.25") + 50 * 2) / 1_000_000
+
+
+def test_a_summary_by_a_model_with_an_impossible_name_is_kept(goal: Goal, say: Say, llm: LLMServer) -> None:
+    name = "X" * 5_000 + "\\u0000\\ud800"
+    summaries(llm, Raw([D({"content": SUMMARY}), F("stop"), _of_model(name), DONE]))
+    say("ping")
+    assert archiving.archive_session(goal.thread_id, IDLE) is Outcome.DONE
+    call = ModelCall.objects.get(run=None)
+    assert (call.status, call.input_tokens, len(call.answered_by)) == ("done", 7, 200)
+
+
+def _of_model(name: str) -> bytes:
+    usage = '{"prompt_tokens": 7, "completion_tokens": 2, "total_tokens": 9}'
+    return f'data: {{"id": "c1", "model": "{name}", "choices": [], "usage": {usage}}}\n\n'.encode()
 
 
 def test_con_03_messages_that_come_during_the_summary_stay_live_and_are_answered(

@@ -14,7 +14,7 @@ from agents.budgets.services import set_budget
 from agents.models import CallStatus, ModelCall, ModelPrice
 from agents.prices import set_price
 from goals.models import Goal
-from memory.models import AgentRun
+from memory.models import AgentRun, RunStatus
 from tests.factories import bearer, think_with
 from tests.llm_anthropic import started, stopped, text
 from tests.llm_openrouter import OpenRouterServer, Routed
@@ -95,6 +95,41 @@ def test_what_the_vendor_itself_charges_goes_before_prices(goal: Goal, say: Say)
     assert only_call(counted).cost == counted.cost == Decimal("0.0271")
     assert only_call(uncounted).cost == uncounted.cost == Decimal("0.5")
     assert (only_call(counted).estimated, only_call(uncounted).estimated) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("cost", "kept"),
+    [
+        ('"1E-1000000"', 0),
+        ('"0.' + "0" * 20_000 + '1"', 0),
+        ("1e-12", 0),
+        ("-0.0", 0),
+        ('"1E+1000000"', None),
+        ('"9E999999"', None),
+        ('"0.1234567894"', "0.123456789"),
+    ],
+)
+@pytest.mark.parametrize("own", [False, True], ids=["", "own_key"])
+def test_an_amount_that_no_row_holds_is_booked_as_one_or_is_unknown(
+    goal: Goal, say: Say, cost: str, kept: object, own: bool
+) -> None:
+    beside = f', "is_byok": true, "cost_details": {{"upstream_inference_cost": {cost}}}' if own else ""
+    said = f'data: {{"id": "c1", "choices": [], "usage": {{"cost": {cost}{beside}}}}}\n\n'
+    with OpenRouterServer() as router:
+        think_with(goal.user, router.url, "key-of-the-test", "openrouter")
+        router.script([answer(said.encode())])
+        run = say("Hi")
+        assert len(router.requests) == 1
+    call = only_call(run)
+    times = 2 if own else 1
+    assert (run.status, call.status) == (RunStatus.SUCCEEDED, CallStatus.DONE)
+    assert call.cost == (None if kept is None else Decimal(str(kept)) * times)
+
+
+def test_more_than_any_call_costs_is_not_booked(goal: Goal, say: Say, llm: LLMServer) -> None:
+    priced(goal.user, input=100_000, output=100_000)
+    llm.script([answer(usage(10**9, 10**9))])
+    assert only_call(say("Hi")).cost == 1_000_000
 
 
 def test_cos_02_a_running_totals_are_not_summed_up(goal: Goal, say: Say, llm: LLMServer) -> None:

@@ -35,6 +35,8 @@ INSIDE = [
     "http://[::7f00:1]/v1",
     "http://[fec0::1]/v1",
     "http://[fe80::1]/v1",
+    "http://168.63.129.16/metadata",
+    "http://[::ffff:168.63.129.16]/metadata",
     "http://8.8.8.8:22/v1",
     "http://8.8.8.8:25/v1",
 ]
@@ -42,6 +44,8 @@ NONE = [
     "ftp://8.8.8.8/v1",
     "http://",
     "http://user@8.8.8.8/v1",
+    "http://:password@8.8.8.8/v1",
+    "http://@8.8.8.8/v1",
     "http://8.8.8.8/v1?x=",
     "http://8.8.8.8/v1#x",
     "http://[::1",

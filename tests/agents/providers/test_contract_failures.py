@@ -190,3 +190,27 @@ def test_signs_of_life_without_output_end_in_a_time_out(server: LLMServer, kind:
         with pytest.raises(ProviderError) as caught:
             list(provider.stream(ModelRequest("m", "", [user("hi")]), CancelToken()))
         assert caught.value.trouble is Trouble.TIMEOUT
+
+
+# What the SDKs read of the environment, which the operator may have set for something else.
+ENVIRONMENT = [
+    *(f"OPENAI_{name}" for name in ("API_KEY", "ADMIN_KEY", "ORG_ID", "PROJECT_ID", "BASE_URL", "WEBHOOK_SECRET")),
+    *(f"ANTHROPIC_{name}" for name in ("API_KEY", "AUTH_TOKEN", "ORGANIZATION_ID", "BASE_URL", "IDENTITY_TOKEN")),
+    *("ANTHROPIC_PROFILE", "ANTHROPIC_FEDERATION_RULE_ID", "ANTHROPIC_WEBHOOK_SIGNING_KEY"),
+]
+
+
+@pytest.mark.parametrize("key", ["", "of-the-user"])
+def test_nothing_of_the_operators_environment_goes_to_the_server_of_a_user(
+    server: LLMServer, kind: str, key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ENVIRONMENT:
+        monkeypatch.setenv(name, "https://canary.example" if name.endswith("URL") else "canary")
+    for vendor in ("OPENAI", "ANTHROPIC"):
+        monkeypatch.setenv(f"{vendor}_CUSTOM_HEADERS", "X-Secret: canary\nAuthorization: Bearer canary")
+    server.script([Reply("hi")])
+    provider = connect(Endpoint(kind, server.url, key, Patience(idle=59), anywhere=True))
+    list(provider.stream(ModelRequest("m", "", [user("hi")]), CancelToken()))
+    provider.close()
+    (request,) = server.requests
+    assert "canary" not in str(request)
