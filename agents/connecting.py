@@ -46,7 +46,7 @@ def connect_model(
     default: bool = True,
 ) -> ModelConnection:
     """Save a connection; as `default` it becomes the one that is used for everything. One that leads to the same model
-    with the same key is the same, and keeps its name and what it was told.
+    with the same key is the same, and keeps its name, and what it was told unless that is said anew.
 
     Args:
         learned: what the server has said of the model.
@@ -60,6 +60,8 @@ def connect_model(
         if connection is None:
             connection = ModelConnection(user=user, kind=kind)
             _fill(connection, given)
+        elif corrections := given.corrections.stored():
+            connection.corrections = corrections
         connection.learned = (learned or Capabilities()).over(Capabilities.read(connection.learned)).stored()
         if default:
             must_have_tools(connection)

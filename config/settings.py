@@ -197,8 +197,9 @@ SPECTACULAR_SETTINGS = {
     "PATH_CONVERTER_OVERRIDES": {"id": {"type": "string", "format": "uuid"}},
 }
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2_000_000
-from config.spending import *  # noqa: E402, F403 (both after .env was read)
+from config.spending import *  # noqa: E402, F403 (all after .env was read)
 from config.uploads import *  # noqa: E402, F403
+from config.workers import *  # noqa: E402, F403
 
 # How long a request may take to come in, with its body (seconds), and how many connections there may be from one
 # address at once; 0 sets no limit, and neither do proxies, on this machine or named by WAYMARK_PROXIES.
@@ -268,16 +269,6 @@ WAYMARK_SUMMARY_TRIES = env.int("WAYMARK_SUMMARY_TRIES", default=3)
 WAYMARK_PARALLEL_TOOLS = env.int("WAYMARK_PARALLEL_TOOLS", default=8)
 WAYMARK_STOP_GRACE_SECONDS = env.float("WAYMARK_STOP_GRACE_SECONDS", default=1)
 WAYMARK_APPROVAL_DAYS = env.float("WAYMARK_APPROVAL_DAYS", default=30)
-
-# The worker (docs/operations.md). Seconds.
-WAYMARK_LEASE_SECONDS = env.float("WAYMARK_LEASE_SECONDS", default=30)
-WAYMARK_RENEW_SECONDS = env.float("WAYMARK_RENEW_SECONDS", default=5)
-WAYMARK_SWEEP_SECONDS = env.float("WAYMARK_SWEEP_SECONDS", default=5)
-WAYMARK_TICK_SECONDS = env.float("WAYMARK_TICK_SECONDS", default=60)
-WAYMARK_DRAIN_SECONDS = env.float("WAYMARK_DRAIN_SECONDS", default=30)
-# Jobs beside the runs (summaries, look-ups) that a worker does at once, each for another user.
-WAYMARK_ERRANDS = env.int("WAYMARK_ERRANDS", default=8)
-WAYMARK_HOT_POOL = env.int("WAYMARK_HOT_POOL", default=16)
 
 # The health monitor (mission B6): how often it looks, and what is too long.
 WAYMARK_HEALTH_MINUTES = env.float("WAYMARK_HEALTH_MINUTES", default=5)
