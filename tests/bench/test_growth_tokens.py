@@ -4,7 +4,7 @@ import pytest
 
 from bench.growth_tokens import NEVER, run, table
 
-pytestmark = pytest.mark.programs
+pytestmark = [pytest.mark.programs, pytest.mark.trials]
 
 
 @pytest.mark.parametrize("session_tokens", [NEVER, 2_000])

@@ -9,6 +9,8 @@ from tests.faults import ends, mutations
 from tests.faults.conftest import SEED, Run
 from tests.faults.site import Site
 
+pytestmark = pytest.mark.trials
+
 
 @pytest.mark.parametrize("mutation", mutations.MUTATIONS, ids=[each.mutant for each in mutations.MUTATIONS])
 def test_F18_a_missing_safeguard_is_noticed(run: Run, mutation: mutations.Mutation) -> None:

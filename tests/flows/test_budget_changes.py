@@ -22,7 +22,7 @@ from tests.flows.spending import AT_WORK, FAST, MODEL, Vendor
 from tests.llm_server import LLMServer
 from tests.processes import wait_until, worker
 
-pytestmark = pytest.mark.programs
+pytestmark = [pytest.mark.programs, pytest.mark.trials]
 
 GOALS, WORKERS, SECONDS = 10, 2, 12
 ENOUGH = Decimal(1_000)

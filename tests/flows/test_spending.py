@@ -10,7 +10,7 @@ import pytest
 from tests.flows.spending import problems, spend
 from tests.llm_server import LLMServer
 
-pytestmark = pytest.mark.programs
+pytestmark = [pytest.mark.programs, pytest.mark.trials]
 
 SEEDS = range(int(os.environ.get("SPENDING_SEEDS", "1")))
 
