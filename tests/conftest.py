@@ -20,6 +20,8 @@ del os.environ["DJANGO_SETTINGS_MODULE"]
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import islice
+from pathlib import Path
 from uuid import UUID
 
 import pytest
@@ -39,13 +41,26 @@ from tests import emptying
 from tests.factories import GoalFactory, UserFactory, bearer
 from tests.llm_server import LLMServer
 
-LONGEST = ("browser", "faults", "programs")
+WAITING = ("browser", "faults", "programs")
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Processes of pytest-xdist take a file each: the last ones should be short, so that none of them waits."""
-    items.sort(key=lambda item: not any(map(item.get_closest_marker, LONGEST)))
+    """Processes of pytest-xdist take a file each. Tests of whole programs mostly wait, and others only compute, so
+    those are set between them; a third is left for the end, where short files let no process wait for another."""
+    files: dict[Path, list[pytest.Item]] = {}
+    for item in items:
+        files.setdefault(item.path, []).append(item)
+    waiting = [path for path, file in files.items() if any(map(_waits, file))]
+    computing = [path for path in files if path not in waiting]
+    portion = round(len(computing) * 2 / 3 / max(len(waiting), 1))
+    rest = iter(computing)
+    mixed = [path for each in waiting for path in (each, *islice(rest, portion))]
+    items[:] = [item for path in (*mixed, *rest) for item in files[path]]
+
+
+def _waits(item: pytest.Item) -> bool:
+    return any(map(item.get_closest_marker, WAITING))
 
 
 @pytest.fixture(scope="session")
