@@ -86,7 +86,7 @@ def test_a_worker_killed_in_mid_sentence_leaves_a_conversation_that_goes_on(page
     with site.worker():
         expect(page.locator(".say[aria-busy]")).to_have_text(re.compile("^This is what the second"), timeout=SLOW)
         second.set()
-        expect(page.locator(".say .prose")).to_have_text(WHOLE, timeout=SLOW)
+        expect(page.locator(".say .prose")).to_have_text([WHOLE], timeout=SLOW)
         assert_ready(page)
         assert "nobody will hear" not in page.locator("#turns").inner_text()
         assert_equals_reload(page)
@@ -104,7 +104,7 @@ def test_a_worker_killed_at_any_moment_leaves_a_conversation_that_goes_on(page: 
             assert victim.is_dead(30), f"no run came to {point}"
         with site.worker():
             expect(page.locator(".turn")).to_have_count(count, timeout=SLOW)
-            expect(page.locator(".turn").last.locator(".say .prose")).to_have_text(ANSWER, timeout=SLOW)
+            expect(page.locator(".turn").last.locator(".say .prose")).to_have_text([ANSWER], timeout=SLOW)
             assert_ready(page)
             expect(page.locator(".say .prose")).to_have_text([ANSWER] * count)
             expect(page.locator(".turn").last.locator(".step")).to_have_count(3)
@@ -128,7 +128,7 @@ def test_without_valkey_a_page_asks_for_the_answer_and_is_live_again_with_it(
         assert site.quiet([goal])
         expect(page.locator("[data-stop]")).to_have_count(1)
         page.clock.run_for(30_000)
-        expect(page.locator(".say .prose")).to_contain_text(WHOLE, timeout=SLOW)
+        expect(page.locator(".say .prose")).to_contain_text([WHOLE], timeout=SLOW)
         assert_ready(page)
         expect(page.locator(".bar .live").first).to_have_text("Reconnecting")
         assert_equals_reload(page)
@@ -160,6 +160,6 @@ def test_a_sentence_that_valkey_forgets_half_way_goes_on_on_the_page(page: Page,
         expect(page.locator(".bar .live").first).to_have_text("Live", timeout=SLOW)
         expect(page.locator(".say[aria-busy]")).to_contain_text("nobody will hear of again", timeout=SLOW)
         hold.set()
-        expect(page.locator(".say .prose")).to_contain_text(WHOLE, timeout=SLOW)
+        expect(page.locator(".say .prose")).to_contain_text([WHOLE], timeout=SLOW)
         assert_ready(page)
         assert_equals_reload(page)
