@@ -17,6 +17,7 @@ from agents.secrets import seal
 from memory.text import clip
 
 LONGEST_VERDICT = 500
+MOST_CONNECTIONS = 50
 # A key is named by its last characters only when that leaves enough of it secret.
 SHORTEST_HINTED = 12
 
@@ -52,12 +53,14 @@ def connect_model(
         learned: what the server has said of the model.
 
     Raises:
-        Refused: it is to be the default, and its model lacks tools.
+        Refused: it is to be the default, and its model lacks tools; or there are too many.
     """
     with transaction.atomic():
         User.objects.select_for_update(no_key=True).get(pk=user.pk)
         connection = _same(user, kind, given)
         if connection is None:
+            if ModelConnection.objects.for_user(user).count() >= MOST_CONNECTIONS:
+                raise Refused("too_many_connections", "You have as many connections as one may. Remove one first.")
             connection = ModelConnection(user=user, kind=kind)
             _fill(connection, given)
         elif corrections := given.corrections.stored():

@@ -1,6 +1,6 @@
 """Which model an agent thinks with, decided in one place (`choose`), and what a connection leads to."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from uuid import UUID
 
@@ -88,6 +88,7 @@ def key_for(user: User, kind: str, address: str) -> str:
 def choice_of(connection: ModelConnection, *, staff: bool) -> Choice:
     """What a connection leads to, whose user is one of the `staff` or not."""
     key, can = unseal(connection.sealed_key), window_set(connection.kind, connection.capabilities)
+    can = can if staff else _as_lent(connection, can)
     endpoint = endpoint_of(
         connection.kind,
         connection.base_url,
@@ -118,6 +119,16 @@ def window_set(kind_name: str, can: Capabilities) -> Capabilities:
     if not kind_of(kind_name).has_window:
         return can
     return can.over(Capabilities(context_length=settings.WAYMARK_OLLAMA_CONTEXT))
+
+
+def _as_lent(connection: ModelConnection, can: Capabilities) -> Capabilities:
+    """The same, but where the server is that of this house, with no more context than it said itself or is asked for
+    anyway: it takes memory for all of it (threat T16)."""
+    kind = kind_of(connection.kind)
+    if not kind.has_window or connection.address != kind.default_base_url or can.context_length is None:
+        return can
+    said = Capabilities.read(connection.learned).context_length or 0
+    return replace(can, context_length=min(can.context_length, max(said, settings.WAYMARK_OLLAMA_CONTEXT)))
 
 
 def endpoint_of(

@@ -4,12 +4,16 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
+from functools import wraps
+from typing import Concatenate
 
 import structlog
 from channels.db import database_sync_to_async
-from django.http import StreamingHttpResponse
+from django.http import HttpResponse, HttpResponseBase, StreamingHttpResponse
+from django.utils.translation import gettext as _
 
 from agents.shares import Shares
+from agents.signed_in import SignedInRequest
 
 log = structlog.get_logger(__name__)
 
@@ -17,10 +21,30 @@ ASKED_AT_ONCE = 4
 
 _threads = ThreadPoolExecutor(ASKED_AT_ONCE, thread_name_prefix="outside")
 _asking = Shares(lambda: 1)
+_waiting = Shares(lambda: 1)
+
+type View[**P] = Callable[Concatenate[SignedInRequest, P], HttpResponseBase]
 
 
 class Busy(Exception):
     """This user waits for an answer already."""
+
+
+def waits_outside[**P](view: View[P]) -> View[P]:
+    """A page whose form is looked up or asked about elsewhere while its thread waits: one at a time for each user."""
+
+    @wraps(view)
+    def alone(request: SignedInRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
+        if request.method != "POST":
+            return view(request, *args, **kwargs)
+        if not _waiting.begin(request.user.pk):
+            return HttpResponse(_("Another connection is being looked up. Try again in a moment."), status=429)
+        try:
+            return view(request, *args, **kwargs)
+        finally:
+            _waiting.end(request.user.pk)
+
+    return alone
 
 
 def answer_later[T](

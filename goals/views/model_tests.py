@@ -16,7 +16,7 @@ from agents.connecting import note_test
 from agents.connections import choice_of, endpoint_of
 from agents.live import frames
 from agents.models import ModelConnection
-from agents.outside import Busy, answer_later
+from agents.outside import Busy, answer_later, waits_outside
 from agents.providers.base import Endpoint, ProviderError, Verdict
 from agents.providers.capabilities import Capabilities
 from agents.providers.catalog import kind_of
@@ -34,6 +34,7 @@ type Tested = tuple[Verdict, Capabilities]
 
 @require_POST
 @signed_in
+@waits_outside
 def model_test(request: SignedInRequest) -> HttpResponseBase:
     """Of an option that is being filled in; its verdict is kept when that is saved. Without a model, the server's own
     are offered instead."""

@@ -21,6 +21,7 @@ from agents.connecting import (
 )
 from agents.connections import endpoint_of, key_for, uses_demo
 from agents.models import ModelConnection
+from agents.outside import waits_outside
 from agents.providers.capabilities import Capabilities
 from agents.providers.catalog import Kind, kind_of, known_kinds
 from agents.providers.probe import find_ollama, learn
@@ -34,6 +35,7 @@ from goals.tested import recall
 
 @require_http_methods(["GET", "POST"])
 @signed_in
+@waits_outside
 def settings_models(request: SignedInRequest) -> HttpResponse:
     form = ConnectionForm(request.user, request.POST or None)
     if request.method == "POST" and connect(request, form):
@@ -100,6 +102,7 @@ def connect(request: SignedInRequest, form: ConnectionForm) -> bool:
 
 @require_http_methods(["GET", "POST"])
 @signed_in
+@waits_outside
 def connection_edit(request: SignedInRequest, connection_id: UUID) -> HttpResponse:
     connection = get_object_or_404(ModelConnection.objects.for_user(request.user), pk=connection_id)
     form = EditForm(connection, request.POST or None)

@@ -8,6 +8,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from agents.budgets.services import limit_month, monthly_budget
 from agents.connections import default_connection
+from agents.outside import waits_outside
 from agents.providers.pricing import dollars
 from agents.services import assistant_of
 from agents.signed_in import SignedInRequest, signed_in
@@ -20,6 +21,7 @@ from goals.views.models import choices, connect
 
 @require_http_methods(["GET", "POST"])
 @signed_in
+@waits_outside
 def welcome(request: SignedInRequest) -> HttpResponse:
     adopt_time_zone(assistant_of(request.user), request.POST.get("time_zone", ""))
     form, used = ConnectionForm(request.user, request.POST or None), default_connection(request.user.pk)

@@ -3,14 +3,19 @@
 import html
 import re
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
 from django.contrib.sessions.models import Session
+from django.db import connections as database
 from django.test import Client
 
+from agents import connecting
 from agents.connecting import Given, connect_model
+from agents.connections import choice_of
 from agents.models import ModelConnection
 from agents.providers.base import Routing
 from agents.providers.capabilities import Capabilities
@@ -19,7 +24,7 @@ from agents.providers.known_models import known
 from agents.secrets import unseal
 from agents.services import assistant_of
 from goals.models import Goal
-from goals.views import model_tests
+from goals.views import model_tests, models
 from tests.factories import GoalFactory, UserFactory, bearer
 from tests.llm_ollama import LocalModel, OllamaServer
 from tests.llm_openrouter import OpenRouterServer
@@ -256,6 +261,74 @@ def test_no_text_of_a_connection_begins_a_line_of_its_own(client: Client, user: 
     given = fields(client, row) | {field: "https://a.example\r\nX-Other: 1"}
     assert client.post(f"/settings/models/{row.pk}/", given).status_code == 422
     assert not ModelConnection.objects.exclude(routing__title="").exclude(routing={}).exists()
+
+
+@pytest.mark.parametrize("page", ["/settings/models/", "/welcome/", "/settings/models/{}/"])
+def test_one_user_does_not_hold_all_threads_with_servers_that_drip(
+    client: Client, user: User, monkeypatch: pytest.MonkeyPatch, page: str
+) -> None:
+    begun, stop = Event(), Event()
+
+    def drips(*_: object) -> Capabilities:
+        begun.set()
+        assert stop.wait(20)
+        return Capabilities()
+
+    def save() -> int:
+        try:
+            return int(client.post(address, given).status_code)
+        finally:
+            database.close_all()
+
+    row = connection(user)
+    address = page.format(row.pk)
+    given = {"kind": "compatible", "compatible-url": row.base_url, "compatible-model": "m"}
+    given |= {"name": "", "base_url": row.base_url, "model": "m"}
+    other = Client()
+    other.force_login(UserFactory.create(is_staff=True))
+    with ThreadPoolExecutor(1) as people, monkeypatch.context() as patch:
+        patch.setattr(models, "learn", drips)
+        first = people.submit(save)
+        try:
+            assert begun.wait(60)
+            again = ["/settings/models/", "/welcome/", f"/settings/models/{row.pk}/", "/settings/models/test/"]
+            assert [client.post(place, given).status_code for place in again] == [429] * 4
+            assert client.get("/settings/models/").status_code == 200
+            assert other.post("/settings/models/", {"kind": "compatible"}).status_code == 422
+        finally:
+            stop.set()
+    assert first.result() == 302
+    assert client.post(address, given).status_code == 302
+
+
+def test_nobody_has_any_number_of_connections(client: Client, user: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connecting, "MOST_CONNECTIONS", 2)
+    connection(user, "first")
+    given = {"kind": "compatible", "compatible-url": "http://127.0.0.1:9/v1"}
+    assert client.post("/settings/models/", given | {"compatible-model": "second"}).status_code == 302
+    refused = client.post("/settings/models/", given | {"compatible-model": "third"})
+    assert (refused.status_code, "as many connections as one may" in refused.content.decode()) == (422, True)
+    assert client.post("/settings/models/", given | {"compatible-model": "second"}).status_code == 302
+
+
+@pytest.mark.parametrize(
+    ("staff", "url", "learned", "asked"),
+    [
+        (False, "", None, 16_384),
+        (False, "", 32_768, 32_768),
+        (False, "https://8.8.8.8/v1", None, 100_000_000),
+        (True, "", None, 100_000_000),
+    ],
+)
+def test_who_is_not_of_the_house_does_not_fill_its_memory(
+    client: Client, user: User, staff: bool, url: str, learned: int | None, asked: int
+) -> None:
+    row = connect_model(user, "ollama", Given("m", url), Capabilities(context_length=learned))
+    given = fields(client, row) | {"context_length": "100000000"}
+    assert client.post(f"/settings/models/{row.pk}/", given).status_code == 302
+    row.refresh_from_db()
+    choice = choice_of(row, staff=staff)
+    assert (choice.endpoint.window, choice.capabilities.context_length) == (asked, asked)
 
 
 def vars_of(routing: Routing) -> dict[str, object]:
