@@ -30,12 +30,10 @@ def prepared(uploads: Sequence[Upload], user_id: int) -> list[Prepared]:
     if len(uploads) > (most := settings.WAYMARK_ATTACHMENTS_PER_MESSAGE):
         raise Refused("too_many_attachments", f"{len(uploads)} files are attached; at most {most} can be sent at once.")
     _check_sizes(uploads)
-    if not _reading.begin(user_id):
-        raise _busy()
-    try:
+    with _reading.one(user_id) as begun:
+        if not begun:
+            raise _busy()
         return within_text([_prepared(upload) for upload in uploads], settings.WAYMARK_ATTACHED_TEXT)
-    finally:
-        _reading.end(user_id)
 
 
 def _check_sizes(uploads: Iterable[Upload]) -> None:

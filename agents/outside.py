@@ -37,12 +37,10 @@ def waits_outside[**P](view: View[P]) -> View[P]:
     def alone(request: SignedInRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
         if request.method != "POST":
             return view(request, *args, **kwargs)
-        if not _waiting.begin(request.user.pk):
-            return HttpResponse(_("Another connection is being looked up. Try again in a moment."), status=429)
-        try:
+        with _waiting.one(request.user.pk) as begun:
+            if not begun:
+                return HttpResponse(_("Another connection is being looked up. Try again in a moment."), status=429)
             return view(request, *args, **kwargs)
-        finally:
-            _waiting.end(request.user.pk)
 
     return alone
 

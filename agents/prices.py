@@ -130,11 +130,11 @@ def shown_prices(user: User) -> list[Shown]:
     return list(found.values())
 
 
-def has_price(user: User, kind: str, model: str) -> bool:
-    """Whether the next call of a model has a price, wherever the user may have connected it."""
-    shown = {(each.kind, each.model): each.price for each in shown_prices(user)}
-    known = shown.get((kind, model)) or prices_of(user.pk).of(Endpoint(kind), model)
-    return known is not None
+def having_price(user: User, shown: Iterable[Shown], models: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
+    """Of some models, as (kind, model), those of which the next call has a price, wherever the user may have connected
+    them. `shown`: as `shown_prices` says."""
+    prices, known = prices_of(user.pk), {(each.kind, each.model) for each in shown if each.price}
+    return {each for each in models if each in known or prices.of(Endpoint(each[0]), each[1]) is not None}
 
 
 def _of_row(row: ModelPrice) -> Price:

@@ -2,7 +2,8 @@
 
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from django.conf import settings
 
@@ -28,6 +29,16 @@ class Shares:
             self._taken[user_id] -= 1
             if not self._taken[user_id]:
                 del self._taken[user_id]
+
+    @contextmanager
+    def one(self, user_id: int) -> Iterator[bool]:
+        """Count one more while the block runs; yields False, and counts none, when the user has too many."""
+        begun = self.begin(user_id)
+        try:
+            yield begun
+        finally:
+            if begun:
+                self.end(user_id)
 
     def are_taken(self, user_id: int) -> bool:
         return self._taken[user_id] >= self._most()

@@ -14,7 +14,7 @@ from django.utils.formats import date_format
 from django.utils.functional import SimpleLazyObject
 
 from agents.agentable import Agentable
-from agents.budgets.services import monthly_budget
+from agents.budgets.services import current, monthly_budget
 from agents.connections import uses_demo
 from agents.costs import beside_runs
 from agents.models import UserAgent
@@ -99,7 +99,8 @@ def _limit(user: User) -> Decimal | None:
     budget = monthly_budget(user)
     if budget is None or budget.money is None:
         return None
-    return budget.money + (budget.extra if budget.begins == month_start() else 0)
+    (now,) = current([budget], user)
+    return budget.money + now.extra
 
 
 def goals_with_state(user: User) -> QuerySet[Goal]:

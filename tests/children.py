@@ -48,6 +48,16 @@ class Child:
         return self._descriptor is None
 
 
+def said(folder: Path, name: str) -> str:
+    """What a process has said; nothing, when it was killed before it could."""
+    path = _log(folder, name)
+    return path.read_text() if path.exists() else ""
+
+
+def _log(folder: Path, name: str) -> Path:
+    return folder / f"{name}.log"
+
+
 class Nursery:
     """See tests/nursery.py."""
 
@@ -63,7 +73,7 @@ class Nursery:
 
     def start(self, do: str, name: str, point: str = "", args: Collection[str] = ()) -> tuple[Child, int]:
         """Returns the child and the port that it serves, if any."""
-        order = {"do": do, "log": str(self._log_of(name)), "name": name, "point": point, "args": list(args)}
+        order = {"do": do, "log": str(_log(self._folder, name)), "name": name, "point": point, "args": list(args)}
         assert self._process.stdin
         assert self._process.stdout
         self._process.stdin.write(orjson.dumps(order) + b"\n")
@@ -72,12 +82,7 @@ class Nursery:
         return Child(born["pid"], name), born["port"]
 
     def log(self, name: str) -> str:
-        """What a process has said; nothing, when it was killed before it could."""
-        path = self._log_of(name)
-        return path.read_text() if path.exists() else ""
-
-    def _log_of(self, name: str) -> Path:
-        return self._folder / f"{name}.log"
+        return said(self._folder, name)
 
     def close(self) -> None:
         assert self._process.stdin

@@ -28,7 +28,7 @@ def paused(out: OutOfBudget) -> str:
     """Why a run waits, and until when."""
     shortage = out.shortage
     left, least = shortage.left, shortage.least
-    if shortage.left.money < shortage.least.money:
+    if left.money < least.money:
         why = f"{amount_of(max(left.money, Decimal(0)))} is left, and it may cost up to {amount_of(least.money)}."
     else:
         why = f"{max(left.tokens, 0):,} tokens are left, and it may take up to {least.tokens:,}."

@@ -16,6 +16,7 @@ from agents.connections import Choice, Use, choice_for
 from agents.decisions import withdraw
 from agents.engine import bell
 from agents.engine.crashpoints import crashpoint
+from agents.engine.payment import beside_seconds
 from agents.engine.summaries import SummaryFailed, summarise
 from agents.live.announce import announce_run
 from agents.providers.base import Usage
@@ -35,8 +36,6 @@ log = structlog.get_logger(__name__)
 KEPT = 0.25
 # How much of a model's window a session may take: the rest is for the prompt, the tools and the answer.
 WINDOW_USED = 0.7
-# A reservation lasts so many times longer than a summary may take: who is late gives up before another begins.
-PATIENCE = 1.25
 
 DUE = """
 SELECT t.id, t.user_id FROM memory_thread t
@@ -153,17 +152,9 @@ def _reserved(
     thread_id: UUID, reason: ArchiveReason, share: float, holder: Holder | None = None, *, at_once: bool = False
 ) -> Reservation | None:
     crashpoint("D9.before")
-    reserved = archive.reserve(
-        thread_id, reason, seconds=reservation_seconds(), share=share, holder=holder, at_once=at_once
-    )
+    reserved = archive.reserve(thread_id, reason, seconds=beside_seconds(), share=share, holder=holder, at_once=at_once)
     crashpoint("D9.after")
     return reserved
-
-
-def reservation_seconds() -> float:
-    """How long a reservation is nobody else's."""
-    allowed: float = settings.WAYMARK_SUMMARY_SECONDS
-    return allowed * PATIENCE
 
 
 def _cut_off(reserved: Reservation) -> list[AgentAction]:

@@ -49,6 +49,12 @@ def purse_of(summons: Summons, held: Held) -> Purse:
     return Purse(held.lease, threads, choice.model, price, can, attended, held.cancel)
 
 
+def beside_seconds() -> float:
+    """After how long a call beside the runs is over for certain: who is late gives up before."""
+    allowed: float = settings.WAYMARK_SUMMARY_SECONDS
+    return allowed * PATIENCE
+
+
 def let_go(run_id: UUID) -> None:
     """Book what a run has spent and free what it held, once no worker has it. What cannot be booked now is left to the
     next sweep."""
@@ -94,8 +100,7 @@ def sweep() -> None:
     left = AgentRun.objects.filter(metered=True, lease_token=None)
     for run_id in left.values_list("pk", flat=True)[:SWEPT]:
         let_go(run_id)
-    longest = timedelta(seconds=settings.WAYMARK_SUMMARY_SECONDS * PATIENCE)
-    over = ~Q(status=CallStatus.STARTED) | Q(created_at__lt=Now() - longest)
+    over = ~Q(status=CallStatus.STARTED) | Q(created_at__lt=Now() - timedelta(seconds=beside_seconds()))
     for call in ModelCall.objects.filter(over, reservations__isnull=False).distinct()[:SWEPT]:
         try:
             ledger.lose_beside(call)

@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 from agents.live import markdown
 from agents.live.snapshot import Partial
 from agents.live.steps import Step, step
-from agents.live.turns import Part, Thinker, Turn
+from agents.live.turns import Answerer, Part, Turn
 from memory.degrade import HISTORY_REFUSED
 from memory.models import AgentRun, RunStatus, Source
 
@@ -167,7 +167,7 @@ def _fold(steps: Sequence[Step]) -> tuple[list[Step], list[Step]]:
     return folded, [line for line in steps if line not in folded]
 
 
-def _foot(run: AgentRun, steps: int, by: Thinker | None) -> dict[str, object]:
+def _foot(run: AgentRun, steps: int, by: Answerer | None) -> dict[str, object]:
     lasted = run.finished_at - run.started_at if run.finished_at and run.started_at else None
     model = by.model if by else ""
     return {"steps": steps, "lasted": lasted, "cost": run.cost, "cost_known": run.cost_known, "model": model}

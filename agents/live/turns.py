@@ -74,7 +74,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Thinker:
+class Answerer:
     """The model that gave a run's last answer."""
 
     kind: str
@@ -92,7 +92,7 @@ class Turn:
     day: date | None = None
     parts: list[Part] = field(default_factory=list)
     runs: dict[UUID, AgentRun] = field(default_factory=dict)
-    models: dict[UUID, Thinker] = field(default_factory=dict)
+    models: dict[UUID, Answerer] = field(default_factory=dict)
     unseen_by: str = ""
     live: AgentRun | None = None
     sessions: list[AgentHistory] = field(default_factory=list)
@@ -183,18 +183,25 @@ def _mark_models(thread: Thread, turns: Sequence[Turn]) -> None:
         return
     calls = ModelCall.objects.filter(run__in=runs, status=CallStatus.DONE).order_by("run", "-step", "-created_at")
     rows = calls.distinct("run").values_list("run", "provider", "model")
-    found: dict[UUID | None, Thinker] = {
-        run: Thinker(kind, model) for run, kind, model in rows if not kind_of(kind).is_scripted
+    found: dict[UUID | None, Answerer] = {
+        run: Answerer(kind, model) for run, kind, model in rows if not kind_of(kind).is_scripted
     }
+    shown = {turn.id: found[run] for turn in turns if (run := _shown_pictures(turn)) in found}
+    blind = {answerer for answerer in set(shown.values()) if _is_blind(thread, answerer)}
     for turn in turns:
         turn.models = {run: found[run] for run in turn.runs if run in found}
-        if turn.ask and turn.ask.has_picture and (thinker := found.get(turn.ask.message.run_id)):
-            turn.unseen_by = thinker.model if _is_blind(thread, thinker) else ""
+        if (answerer := shown.get(turn.id)) in blind and answerer is not None:
+            turn.unseen_by = answerer.model
 
 
-def _is_blind(thread: Thread, thinker: Thinker) -> bool:
+def _shown_pictures(turn: Turn) -> UUID | None:
+    """The run that was asked with pictures, if there were any."""
+    return turn.ask.message.run_id if turn.ask and turn.ask.has_picture else None
+
+
+def _is_blind(thread: Thread, answerer: Answerer) -> bool:
     """Whether it is known that a model sees no pictures."""
-    kind, model = thinker.kind, thinker.model
+    kind, model = answerer.kind, answerer.model
     mine = ModelConnection.objects.filter(user=thread.user_id, kind=kind, model=model)
     can = [connection.capabilities for connection in mine] or [known(kind, model)]
     return all(each.images is False for each in can)

@@ -13,7 +13,7 @@ from agents.cost_rows import Row, as_csv, rows
 from agents.costs import By, Period, total
 from agents.models import ModelPrice
 from agents.periods import days, period
-from agents.prices import has_price, remove_price, set_price, shown_prices
+from agents.prices import Shown, having_price, remove_price, set_price, shown_prices
 from agents.refusals import Refused
 from agents.signed_in import SignedInRequest, signed_in
 from goals.forms import PriceForm
@@ -81,7 +81,8 @@ def _page(request: SignedInRequest, form: PriceForm, status: int = 200) -> HttpR
     found = rows(by, asked, request.user)
     page = {"by": by, "bys": BYS.items(), "since": since, "until": until, "problem": problem, "rows": found}
     page |= {"total": total({at: row.spending for at, row in enumerate(found)}), "form": form}
-    page |= {"unpriced": _unpriced(request, by, asked, found), "prices": shown_prices(request.user)}
+    prices = shown_prices(request.user)
+    page |= {"unpriced": _unpriced(request, by, asked, found, prices), "prices": prices}
     return render(request, "settings/costs.html", {**page, "here": "settings", "section": "costs"}, status=status)
 
 
@@ -90,8 +91,11 @@ def _by(request: SignedInRequest) -> By:
     return next((by for by in BYS if by.value == asked), By.MODEL)
 
 
-def _unpriced(request: SignedInRequest, by: By, asked: Period, found: list[Row]) -> list[tuple[Row, bool]]:
+def _unpriced(
+    request: SignedInRequest, by: By, asked: Period, found: list[Row], prices: list[Shown]
+) -> list[tuple[Row, bool]]:
     """The models that something is unknown of, each with whether it has a price: then a call has broken off."""
     models = found if by is By.MODEL else rows(By.MODEL, asked, request.user)
-    unknown = [row for row in models if row.spending.unpriced]
-    return [(row, has_price(request.user, row.key["provider"], row.key["model"])) for row in unknown]
+    unknown = {(row.key["provider"], row.key["model"]): row for row in models if row.spending.unpriced}
+    priced = having_price(request.user, prices, unknown) if unknown else set()
+    return [(row, model in priced) for model, row in unknown.items()]

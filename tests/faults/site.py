@@ -21,7 +21,7 @@ from config.embedded.places import data_directory
 from config.embedded.postgres import Postgres
 from config.embedded.process import Process, Server, gone, stopped, wait_ready
 from config.embedded.valkey import Valkey
-from tests.children import Child, Nursery
+from tests.children import Child, Nursery, said
 from tests.faults.door import Door, Goal
 from tests.faults.mind import Mind
 from tests.faults.proxy import Proxy
@@ -142,9 +142,7 @@ class Site:
             child.kill()
 
     def log(self, child: Child) -> str:
-        """What a process has said; nothing, when it was killed before it could."""
-        path = self.folder / f"{child.name}.log"
-        return path.read_text() if path.exists() else ""
+        return said(self.folder, child.name)
 
     def command(self, *args: str) -> str:
         """The output of a manage.py command."""

@@ -45,13 +45,6 @@ def user() -> User:
     return person
 
 
-@pytest.fixture
-def client(user: User) -> Client:
-    browser = Client()
-    browser.force_login(user)
-    return browser
-
-
 def connection(user: User, model: str = "m", kind: str = "compatible", **facts: Any) -> ModelConnection:
     return connect_model(user, kind, Given(model, "http://127.0.0.1:9/v1", **facts))
 

@@ -41,13 +41,6 @@ def user() -> User:
     return person
 
 
-@pytest.fixture
-def client(user: User) -> Client:
-    browser = Client()
-    browser.force_login(user)
-    return browser
-
-
 PAGES = ["/", "/notes/", "/notes/new/", "/jobs/", "/settings/", "/settings/models/", "/settings/devices/"]
 PAGES += ["/settings/budget/"]
 PAGES += ["/settings/appearance/", "/settings/costs/", "/goals/new/", "/welcome/", "/welcome/goal/", "/assistant/"]

@@ -25,13 +25,6 @@ def user() -> User:
     return person
 
 
-@pytest.fixture
-def client(user: User) -> Client:
-    browser = Client()
-    browser.force_login(user)
-    return browser
-
-
 def refused(client: Client, path: str, given: dict[str, str]) -> str:
     answer = client.post(path, given)
     assert answer.status_code == 422

@@ -12,8 +12,6 @@ from memory.encoding import dumps
 from memory.messages import BLOCKS, Message
 from tools.recorded import NOT_EXECUTED
 
-# Of a model's name, characters.
-
 FENCE = "run.id = %(run)s AND run.lease_token = %(token)s AND run.status IN ('running', 'cancelling')"
 
 HISTORY = """
