@@ -34,8 +34,11 @@ def workers_race(site: Site, rounds: int, dice: Random) -> Tally:
                 queue.enqueue("agents.engine.jobs.run", run, result_ttl=0)
         site.quiet(goals)
         time.sleep(0.5)
-    sql = "SELECT run_id, count(*) FROM faults.claims JOIN memory_agentrun r ON r.id = run_id WHERE thread_id = ANY(%s)"
-    for run, claims in _rows(site, f"{sql} GROUP BY 1 HAVING count(*) <> 1", goals):
+    # When the machine stood still longer than a lease lasts, another takes the run over: rightly, as the witness sees to.
+    sql = """
+        SELECT run_id, count(*) FROM faults.claims JOIN memory_agentrun r ON r.id = run_id
+        WHERE thread_id = ANY(%s) AND NOT takeover GROUP BY 1 HAVING count(*) <> 1"""
+    for run, claims in _rows(site, sql, goals):
         found.append(Violation(REPEATED, f"I3 claimed {claims} times", str(run)))
     return judged(site, "F6 8 workers, 50 bells", goals, rounds, also=found)
 

@@ -1,7 +1,8 @@
 -- Who wrote what, as PostgreSQL saw it: every claim of a run, and every write that broke a rule while it happened.
 CREATE SCHEMA faults;
 CREATE TABLE faults.claims (
-  id bigserial PRIMARY KEY, run_id uuid, fence bigint, worker text, at timestamptz DEFAULT clock_timestamp());
+  id bigserial PRIMARY KEY, run_id uuid, fence bigint, worker text, takeover boolean,
+  at timestamptz DEFAULT clock_timestamp());
 CREATE INDEX ON faults.claims (run_id, id);
 CREATE TABLE faults.wrongs (
   id bigserial PRIMARY KEY, run_id uuid, rule text, worker text, at timestamptz DEFAULT clock_timestamp());
@@ -22,7 +23,8 @@ BEGIN
     PERFORM faults.wrong(NEW.id, 'left a final state');
   END IF;
   IF NEW.lease_token IS NOT NULL AND NEW.lease_token IS DISTINCT FROM OLD.lease_token THEN
-    INSERT INTO faults.claims (run_id, fence, worker) VALUES (NEW.id, NEW.fence, current_setting('application_name'));
+    INSERT INTO faults.claims (run_id, fence, worker, takeover)
+      VALUES (NEW.id, NEW.fence, current_setting('application_name'), OLD.lease_token IS NOT NULL);
     IF NEW.fence <= OLD.fence THEN
       PERFORM faults.wrong(NEW.id, 'claimed without a higher fence');
     END IF;
