@@ -96,6 +96,7 @@ def test_a_worker_killed_in_mid_sentence_leaves_a_conversation_that_goes_on(page
         assert_equals_reload(page)
 
 
+@pytest.mark.trials
 def test_a_worker_killed_at_any_moment_leaves_a_conversation_that_goes_on(page: Page, site: Site, goal: Goal) -> None:
     look_at(page, goal)
     for count, point in enumerate(POINTS, 1):
