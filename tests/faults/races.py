@@ -34,7 +34,7 @@ def workers_race(site: Site, rounds: int, dice: Random) -> Tally:
                 queue.enqueue("agents.engine.jobs.run", run, result_ttl=0)
         site.quiet(goals)
         time.sleep(0.5)
-    # When the machine stood still longer than a lease lasts, another takes the run over: rightly, as the witness sees to.
+    # A worker that the machine let stand still for longer than a lease is rightly relieved: the witness sees to that.
     sql = """
         SELECT run_id, count(*) FROM faults.claims JOIN memory_agentrun r ON r.id = run_id
         WHERE thread_id = ANY(%s) AND NOT takeover GROUP BY 1 HAVING count(*) <> 1"""
