@@ -1,5 +1,6 @@
 """Keeping processes alive, with processes that only sleep."""
 
+import gc
 import os
 import signal
 import time
@@ -20,7 +21,10 @@ pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threade
 @pytest.fixture
 def supervisor() -> Iterator[Supervisor]:
     before = {sig: signal.getsignal(sig) for sig in SIGNALS}
+    gc.collect()  # no child may finalise what belongs to threads that it does not have
+    gc.freeze()
     yield Supervisor(Console())
+    gc.unfreeze()
     signal.set_wakeup_fd(-1)
     for sig, handler in before.items():
         signal.signal(sig, handler)
