@@ -5,6 +5,7 @@ need for a few (docs/performance.md). RQ carries the doorbell only: a job is tak
 arrives, because what is lost is found again in PostgreSQL.
 """
 
+import gc
 import signal
 import threading
 import time
@@ -13,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from types import FrameType
 from typing import Any
 
+import django_rq
 import psycopg
 import structlog
 from django.conf import settings
@@ -35,6 +37,31 @@ log = structlog.get_logger(__name__)
 
 POLL_SECONDS = 1
 LONGEST_PAUSE = 15.0
+
+
+def start(concurrency: int) -> None:
+    """Be a worker until told to stop. One that starts while Redis is away waits for it.
+
+    Args:
+        concurrency: how many runs at once.
+    """
+    connection = django_rq.get_connection("default")
+    queue = Queue("default", connection=connection)
+    worker = until_redis_is_there(lambda: ThreadWorker([queue], connection=connection, concurrency=concurrency))
+    # What was loaded so far lives as long as the process: the collector need not look at it again.
+    gc.collect()
+    gc.freeze()
+    worker.work()
+
+
+def until_redis_is_there[T](step: Callable[[], T]) -> T:
+    """Do something that needs Redis, again and again until it was there."""
+    while True:
+        try:
+            return step()
+        except RedisError as error:
+            log.warning("redis is away", error=str(error))
+            time.sleep(POLL_SECONDS)
 
 
 class NoDeathPenalty(BaseDeathPenalty):
@@ -89,18 +116,9 @@ class ThreadWorker(BaseWorker):
         pipeline.execute()
 
     def _sign_on(self) -> None:
-        """Register with RQ. A worker that starts while Redis is away waits for it."""
+        """Register with RQ."""
         for step in (self.register_birth, self.subscribe):
-            while not self._is_done(step):
-                time.sleep(POLL_SECONDS)
-
-    def _is_done(self, step: Callable[[], None]) -> bool:
-        try:
-            step()
-        except RedisError as error:
-            log.warning("redis is away", error=str(error))
-            return False
-        return True
+            until_redis_is_there(step)
 
     def _next(self) -> None:
         if not self.slots.acquire(timeout=POLL_SECONDS):

@@ -78,8 +78,8 @@ class Program:
         return code
 
     def family(self) -> list[psutil.Process]:
-        """All processes below this one."""
-        return psutil.Process(self.process.pid).children(recursive=True)
+        """All processes below this one that run."""
+        return [child for child in psutil.Process(self.process.pid).children(recursive=True) if _runs(child)]
 
     def child(self, name: str) -> psutil.Process:
         """The direct child whose command line has that word."""

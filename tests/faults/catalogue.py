@@ -94,6 +94,7 @@ def _servers() -> Iterator[Entry]:
     yield Entry("F8", outages.valkey_flushed, 1, 15)
     yield Entry("F8", outages.valkey_killed, 1, 15)
     yield Entry("F8", outages.viewers_without_valkey, 1, 10)
+    yield Entry("F8", links.valkey_away_at_the_start, 1, 10)
     yield Entry("F8", links.valkey_link_lost, 2, 16)
     for how in ("fast", "immediate"):
         yield Entry("F9", partial(outages.postgres_restarted, how), 1, 5)

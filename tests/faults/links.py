@@ -84,3 +84,18 @@ def valkey_link_lost(site: Site, rounds: int, dice: Random) -> Tally:
             site.to_valkey.heal()
             site.quiet(goals)
     return judged(site, "F8 link to Valkey lost", goals, rounds * AT_ONCE)
+
+
+def valkey_away_at_the_start(site: Site, rounds: int, dice: Random) -> Tally:
+    """F8: a worker is started while Valkey is refused: it waits for it."""
+    goals = site.goals(AT_ONCE)
+    for _ in range(rounds):
+        site.to_valkey.mode = Mode.REFUSE
+        site.to_valkey.reset()
+        for goal in goals:
+            site.door.send(goal, "jot")
+        with site.worker(fragile=True) as worker:
+            wait_until(lambda worker=worker: "redis is away" in site.log(worker), 30)  # type: ignore[misc]
+            site.to_valkey.heal()
+            site.quiet(goals)
+    return judged(site, "F8 Valkey away at the start", goals, rounds * AT_ONCE)

@@ -20,6 +20,10 @@ def test_F8_what_happened_can_be_read_without_valkey(run: Run) -> None:
     run(outages.viewers_without_valkey, 1)
 
 
+def test_F8_a_worker_that_starts_without_valkey_waits_for_it(run: Run) -> None:
+    run(links.valkey_away_at_the_start, 1)
+
+
 def test_F8_a_lost_link_to_valkey_loses_nothing(run: Run) -> None:
     run(links.valkey_link_lost, 2)
 

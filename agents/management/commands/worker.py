@@ -1,14 +1,11 @@
 """`manage.py worker`: run agents. Start as many as you like, on as many machines as you like."""
 
-import gc
 from argparse import ArgumentParser
 from typing import Any
 
-import django_rq
 from django.core.management.base import BaseCommand, CommandError
-from rq import Queue
 
-from agents.engine.worker import ThreadWorker
+from agents.engine.worker import start
 from memory.schema import SchemaMismatch, require_fit
 
 
@@ -21,14 +18,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         if not options["skip_checks"]:  # bin/up has looked already
             _require_fit()
-        connection = django_rq.get_connection("default")
-        worker = ThreadWorker(
-            [Queue("default", connection=connection)], connection=connection, concurrency=options["concurrency"]
-        )
-        # What was loaded so far lives as long as the process: the collector need not look at it again.
-        gc.collect()
-        gc.freeze()
-        worker.work()
+        start(options["concurrency"])
 
 
 def _require_fit() -> None:
