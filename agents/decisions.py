@@ -162,6 +162,7 @@ def _have_checked(action: AgentAction, user: User) -> None:
 def _look_up(action: AgentAction) -> Result | None:
     use = ToolUse(id=action.call_id, name=action.tool, arguments=action.arguments)
     attempt = validated(registry.all_tools(), use, action.position, action.pk)
+    assert action.run_id is not None  # what a person does has no unknown outcome
     if attempt.problem:
         return attempt.unknown("the tool cannot read this call any more")
     context = partial(ToolContext, action.user_id, action.thread_id, action.run_id, action.pk)

@@ -63,7 +63,7 @@ class LockedCall:
         old = self.action
         last = AgentAction.objects.filter(run=old.run_id, step=old.step).aggregate(last=Max("position"))["last"]
         new = AgentAction.objects.create(
-            id=uuid.uuid5(old.run_id, f"{old.step}/{last + 1}"),
+            id=uuid.uuid5(self.run.pk, f"{old.step}/{last + 1}"),
             position=last + 1,
             status=ActionStatus.PROPOSED,
             repeats=old,
@@ -109,7 +109,13 @@ COPIED = ("run_id", "thread_id", "user_id", "step", "call_id", "tool", "effect",
 
 @contextlib.contextmanager
 def locked(action: AgentAction) -> Iterator[LockedCall]:
-    """Lock a call in the one order that everybody keeps; what is decided is committed as one, and then announced."""
+    """Lock a call in the one order that everybody keeps; what is decided is committed as one, and then announced.
+
+    Raises:
+        Refused: a person did it, so nothing about it is open.
+    """
+    if action.run_id is None:
+        raise Refused("decided", "You did this yourself; there is nothing to decide.")
     with transaction.atomic():
         thread = Thread.objects.select_for_update(no_key=True).get(pk=action.thread_id)
         run = AgentRun.objects.select_for_update(no_key=True).get(pk=action.run_id)

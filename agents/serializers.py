@@ -20,6 +20,7 @@ from memory.models import (
     Trigger,
 )
 from memory.text import clean
+from tools.changes import Verdict
 from tools.models import ActionStatus, AgentAction, Approval, ApprovalState, Cause
 
 
@@ -156,11 +157,30 @@ class ActionShape(serializers.ModelSerializer[AgentAction]):
             "output",
             "error",
             "resolution",
+            "undone",
+            "undoes",
             "created_at",
             "started_at",
             "finished_at",
         ]
         read_only_fields = fields
+
+
+class UndoPart(serializers.Serializer[object]):
+    """What an undo would do with one thing that a call changed."""
+
+    verdict = serializers.ChoiceField([verdict.value for verdict in Verdict])
+    kind = serializers.CharField(allow_null=True, help_text="Of the thing, such as note")
+    name = serializers.CharField(allow_null=True)
+    why = serializers.CharField(help_text="Why it stays as it is; may be blank")
+    changed_since = serializers.ListField(child=serializers.CharField(), help_text="Fields that somebody else changed")
+    before = serializers.DictField(allow_null=True, help_text="Null: it was not there")
+    after = serializers.DictField(allow_null=True, help_text="Null: it was removed")
+    now = serializers.DictField(allow_null=True, help_text="Null: it is not there")
+
+
+class UndoShape(serializers.Serializer[object]):
+    parts = UndoPart(many=True, help_text="The last change first")
 
 
 class ApprovalShape(serializers.ModelSerializer[Approval]):

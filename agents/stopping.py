@@ -39,11 +39,11 @@ def stop_run(run: AgentRun) -> None:
             request_stop(run.pk)
         else:
             bell.ring(run.pk)
-    if titles := _call_back(AgentTask.objects.filter(sent_by=run)):
+    if titles := call_back(AgentTask.objects.filter(sent_by=run)):
         _say_called_back(run, titles)
 
 
-def _call_back(tasks: OwnedQuerySet[AgentTask]) -> list[str]:
+def call_back(tasks: OwnedQuerySet[AgentTask]) -> list[str]:
     """Cancel tasks that are not over, without a report to their parent. Returns their titles. Those that were
     cancelled before and are still at work are stopped again."""
     titles = []
@@ -79,7 +79,7 @@ def _say_called_back(run: AgentRun, titles: Sequence[str]) -> None:
 def close_thread(thread: Thread) -> None:
     """Stop whatever is live in a thread, call the tasks back that it sent off, and withdraw what they proposed."""
     family = _family(thread)
-    _call_back(AgentTask.objects.filter(parent__in=family))
+    call_back(AgentTask.objects.filter(parent__in=family))
     for run in AgentRun.objects.live().filter(thread__in=family).select_related("thread"):
         stop_run(run)
     withdraw(AgentAction.objects.proposed().filter(thread__in=family), "The conversation was put away.")

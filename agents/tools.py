@@ -3,10 +3,16 @@
 from pydantic import Field
 
 from agents.delegation import delegate
+from agents.models import AgentTask, TaskStatus
 from agents.refusals import Refused
+from agents.stopping import UNFINISHED, call_back
 from memory.models import Thread
 from memory.text import clip
 from tools.base import Arguments, Audience, Effect, Outcome, Reversal, Risk, Tool, ToolContext, ToolError, Wording
+from tools.changes import Image, UndoRecord
+from tools.restoring import CannotRestore, Restorer
+
+AT_WORK: Image = {"state": "at work"}
 
 
 class Words(Arguments):
@@ -70,5 +76,22 @@ class CreateTask(Tool[Assignment]):
         return Outcome(
             f"The task {task.title!r} (id {task.pk}) is under way. Its report will come as a message.",
             clip(task.title, 80),
-            undo={"task": str(task.pk)},
+            UndoRecord(changes=(TaskRestorer().change(str(task.pk), task.title, None, AT_WORK),)),
         )
+
+
+class TaskRestorer(Restorer):
+    """A sub-agent that is at work can be called back; it cannot begin anew, and what it has reported stays said."""
+
+    kind = "task"
+
+    def read(self, owner: int, key: str, *, lock: bool = False) -> Image | None:
+        task = AgentTask.objects.filter(pk=key, user_id=owner).first()
+        if task is None or task.status == TaskStatus.CANCELLED:
+            return None
+        return AT_WORK if task.status in UNFINISHED else {"state": "over"}
+
+    def write(self, owner: int, key: str, image: Image | None) -> None:
+        if image is not None:
+            raise CannotRestore("a helper that was called back does not begin anew. Send another one off.")
+        call_back(AgentTask.objects.filter(pk=key, user_id=owner))

@@ -19,6 +19,7 @@ urlpatterns = [
     path("attachments/<uuid:attachment_id>/", attachment_views.attachment, name="attachment"),
     path("attachments/<uuid:attachment_id>/thumbnail", attachment_views.thumbnail, name="attachment_thumbnail"),
     path("actions/<uuid:action_id>/", views.action, name="action"),
+    path("actions/<uuid:action_id>/undo", views.action_undo, name="action_undo"),
     path("actions/<uuid:action_id>/resolve/<str:resolution>", views.action_resolve, name="action_resolve"),
     path("approvals/<uuid:action_id>/<str:digest>/<str:decision>", views.approval_decide, name="approval_decide"),
 ]

@@ -22,6 +22,7 @@ from agents.restart import restart
 from agents.services import assistant_of, retry, retry_free, retry_now, send_message
 from agents.signed_in import SignedInRequest, signed_in
 from agents.stopping import stop_run
+from agents.undoing import take_back
 from memory.models import AgentRun, Thread, ThreadMessage
 from tools.models import AgentAction, ApprovalState, Resolution
 
@@ -145,13 +146,21 @@ def action_resolve(request: SignedInRequest, action_id: UUID, resolution: str) -
     return _decided(request, action_id, lambda action: resolve(action, request.user, Resolution(resolution)))
 
 
+@require_POST
+@signed_in
+def action_undo(request: SignedInRequest, action_id: UUID) -> HttpResponse:
+    """Take it back; an undo is an action, too, so that taking that back does it again."""
+    return _decided(request, action_id, lambda action: take_back(action, request.user))
+
+
 def _decided(request: SignedInRequest, action_id: UUID, decision: Callable[[AgentAction], object]) -> HttpResponse:
     action = get_object_or_404(AgentAction.objects.for_user(request.user).select_related("thread__user"), pk=action_id)
     try:
         decision(action)
     except Refused as refused:
         return _refused(request, action.thread, refused)
-    return _now(request, action.thread, Q(metadata__action=str(action_id)))
+    about = [str(each) for each in (action.pk, action.undoes_id) if each]
+    return _now(request, action.thread, Q(metadata__action__in=about))
 
 
 def _thread(request: SignedInRequest, thread_id: UUID) -> Thread:

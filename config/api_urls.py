@@ -2,7 +2,7 @@
 
 from django.urls import path, re_path
 
-from agents.api.approvals import Approvals, DecideApproval, ResolveAction
+from agents.api.approvals import Approvals, DecideApproval, ResolveAction, UndoAction
 from agents.api.attachments import OneAttachment, Thumbnail
 from agents.api.base import Nowhere, declared
 from agents.api.budgets import Budgets, MoreBudget, OneBudget
@@ -44,6 +44,7 @@ urlpatterns = declared(
         path("attachments/<id:attachment_id>/thumbnail", Thumbnail.as_view(), name="attachment_thumbnail"),
         path("approvals", Approvals.as_view(), name="approvals"),
         path("approvals/<id:approval_id>/decide", DecideApproval.as_view(), name="approval_decide"),
+        path("actions/<id:action_id>/undo", UndoAction.as_view(), name="action_undo"),
         path("actions/<id:action_id>/resolve", ResolveAction.as_view(), name="action_resolve"),
         path("budgets", Budgets.as_view(), name="budgets"),
         path("budgets/<id:budget_id>", OneBudget.as_view(), name="budget"),

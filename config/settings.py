@@ -214,8 +214,15 @@ AGENT_TOOLS = [
     "tools.builtin.notes.CreateNote",
     "tools.builtin.notes.SearchNotes",
     "tools.builtin.notes.ListNotes",
+    "tools.builtin.notes.ReadNote",
+    "tools.builtin.notes.UpdateNote",
+    "tools.builtin.notes.DeleteNote",
+    "tools.builtin.actions.ListRecentActions",
+    "tools.builtin.actions.UndoAction",
     "tools.builtin.recall.SearchAgentHistory",
 ]
+# What of that which tools change can be put back.
+AGENT_RESTORERS = ["tools.builtin.notes.NoteRestorer", "agents.tools.TaskRestorer"]
 
 # Limits of one run (mission B1). Same tool: without anything new. Failures: replies in a row whose calls all failed.
 WAYMARK_MAX_ITERATIONS = env.int("WAYMARK_MAX_ITERATIONS", default=20)

@@ -43,6 +43,11 @@ def delete_note(note: Note) -> None:
     note.delete()
 
 
+def locked_note(user_id: int, thread_id: UUID, note_id: UUID) -> Note | None:
+    """One note of a thread, kept from others until the transaction ends."""
+    return Note.objects.select_for_update().filter(pk=note_id, user_id=user_id, thread_id=thread_id).first()
+
+
 def search_notes(user: User, query: str, thread: Thread | None = None) -> NoteQuerySet:
     """Notes that hold every word of `query` in title or body, newest first; all notes when the query is blank."""
     found = Note.objects.for_user(user).select_related("thread")
@@ -60,6 +65,17 @@ WHERE n.user_id = %(user)s AND n.thread_id = %(thread)s AND NOT EXISTS (
   WHERE strpos(lower(n.title), lower(word)) = 0 AND strpos(lower(n.body), lower(word)) = 0)
 ORDER BY n.updated_at DESC LIMIT %(most)s
 """  # noqa: S608 (columns of a model)
+
+
+FIND_ONE = f"""
+SELECT {columns(Note, "n")} FROM memory_note n
+WHERE n.id = %(note)s AND n.user_id = %(user)s AND n.thread_id = %(thread)s"""  # noqa: S608 (columns of a model)
+
+
+def find_note(user_id: int, thread_id: UUID, note_id: UUID) -> Note | None:
+    """One note of a thread, for runs."""
+    rows = pool.execute(FIND_ONE, {"user": user_id, "thread": thread_id, "note": note_id})
+    return instance(Note, rows[0]) if rows else None
 
 
 def find_notes(user_id: int, thread_id: UUID, query: str, most: int) -> list[Note]:

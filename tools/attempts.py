@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from django.conf import settings
-from pydantic import JsonValue
 
 from memory.messages import Message, ToolResult, ToolUse, tool as tool_message
 from memory.text import clean, shortened
 from tools.base import UNCERTAIN, Arguments, Effect, Outcome, Reversal, Risk
+from tools.changes import UndoRecord
 from tools.models import ActionStatus
 from tools.registry import AnyTool
 
@@ -49,7 +49,7 @@ class Attempt:
 
     def done(self, outcome: Outcome) -> "Result":
         text, summary = observation(outcome.observation), clean(outcome.summary)
-        return Result(self, ActionStatus.DONE, text, summary, outcome.undo, outcome.said)
+        return Result(self, ActionStatus.DONE, text, summary, outcome.undo, outcome.undoes, outcome.said)
 
     def fails(self, problem: str) -> "Result":
         return Result(self, ActionStatus.ERROR, observation(problem))
@@ -78,7 +78,8 @@ class Result:
     status: ActionStatus
     observation: str
     summary: str = ""
-    undo: dict[str, JsonValue] | None = None
+    undo: UndoRecord | None = None
+    undoes: UUID | None = None
     said: str | None = None
 
     @property

@@ -9,6 +9,7 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, JsonValue
 
 from tools.cancel import CancelToken
+from tools.changes import UndoRecord
 
 
 class Effect(StrEnum):
@@ -74,13 +75,15 @@ class Outcome:
 
     observation: what the model reads.
     summary: the object of the sentence in the chat's cell ("Created a note" + summary); may be empty.
-    undo: what is needed to take the effect back; None when there is nothing to undo.
+    undo: what the call changed, by which it is taken back; None when there is nothing to undo.
+    undoes: the call that was taken back, if that is what this one did.
     said: text that the call delivered to the user as the agent's message (send_message); ends a conversational run.
     """
 
     observation: str
     summary: str = ""
-    undo: dict[str, JsonValue] | None = None
+    undo: UndoRecord | None = None
+    undoes: UUID | None = None
     said: str | None = None
 
 

@@ -39,6 +39,17 @@ class ActionQuerySet(OwnedQuerySet["AgentAction"]):
         """Those that wait for a decision beside the conversation."""
         return self.filter(status=ActionStatus.PROPOSED, approval__state=ApprovalState.REQUESTED)
 
+    def with_standing(self) -> Self:
+        """With `reversible`: whether it is known how to take it back, and `taken_back`: the undo that holds now, if
+        there is one. Without reading what was changed, which may be long."""
+        holds = AgentAction.objects.filter(undoes=models.OuterRef("pk"), undone=False).order_by("-created_at")
+        return self.annotate(
+            reversible=models.Case(
+                models.When(status=ActionStatus.DONE, undone=False, undo__isnull=False, then=True), default=False
+            ),
+            taken_back=models.Subquery(holds.values("pk")[:1]),
+        )
+
 
 class AgentAction(models.Model):
     """One tool call: journal, audit, approval target and undo record in one row.
@@ -48,7 +59,9 @@ class AgentAction(models.Model):
     """
 
     id = models.UUIDField(primary_key=True, editable=False)
-    run = models.ForeignKey(AgentRun, models.CASCADE, related_name="actions", db_index=False)
+    run = models.ForeignKey(
+        AgentRun, models.CASCADE, null=True, related_name="actions", db_index=False, help_text="None: a person did it"
+    )
     thread = models.ForeignKey(Thread, models.CASCADE, related_name="actions")
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="actions", db_index=False)
     step = models.PositiveIntegerField()
@@ -63,7 +76,11 @@ class AgentAction(models.Model):
     summary = models.TextField(blank=True, default="", db_default="")
     output = models.TextField(blank=True, default="", db_default="")
     error = models.TextField(blank=True, default="", db_default="")
-    undo = models.JSONField(null=True, blank=True, help_text="Written by the tool, read by its own undo")
+    undo = models.JSONField(null=True, blank=True, help_text="What it changed (tools.changes.UndoRecord)")
+    undone = models.BooleanField(default=False, db_default=False)
+    undoes = models.ForeignKey(
+        "self", models.CASCADE, null=True, related_name="undone_by", db_index=False, help_text="What this takes back"
+    )
     fence = models.PositiveBigIntegerField(default=0)
     repeats = models.ForeignKey(
         "self",
@@ -91,6 +108,7 @@ class AgentAction(models.Model):
         indexes = [
             models.Index(fields=["user", "-created_at"]),
             models.Index(fields=["repeats"], condition=models.Q(repeats__isnull=False), name="repeating_actions"),
+            models.Index(fields=["undoes"], condition=models.Q(undoes__isnull=False), name="undoing_actions"),
         ]
 
     def __str__(self) -> str:

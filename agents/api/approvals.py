@@ -13,8 +13,11 @@ from agents import decisions
 from agents.api.base import Access, ApiView
 from agents.api.pages import Order, page
 from agents.api.schema import documented, listed
-from agents.serializers import ActionShape, ApprovalShape, DecisionBody, ResolutionBody
+from agents.serializers import ActionShape, ApprovalShape, DecisionBody, NothingBody, ResolutionBody, UndoShape
+from agents.undoing import take_back
+from tools.changes import Finding
 from tools.models import AgentAction, Approval, ApprovalState, Resolution
+from tools.undo import preview
 
 NEWEST_FIRST = Order(("requested_at", "pk"), descending=True)
 STATE = OpenApiParameter("state", str, enum=ApprovalState.values)
@@ -55,6 +58,37 @@ class ResolveAction(ApiView):
         action = get_object_or_404(mine, pk=action_id)
         decisions.resolve(action, self.user, RESOLUTIONS[self.body(ResolutionBody)["resolution"]])
         return Response(ActionShape(mine.get(pk=action_id)).data)
+
+
+class UndoAction(ApiView):
+    access = Access.OWN
+
+    @documented("Read what an undo would do, part by part", {200: UndoShape}, errors=(401, 404))
+    def get(self, request: Request, action_id: UUID) -> Response:
+        action = get_object_or_404(AgentAction.objects.for_user(self.user), pk=action_id)
+        ((_, parts),) = preview([action], self.user.pk)
+        return Response({"parts": [part_json(part) for part in parts]})
+
+    @documented("Take a call back; answers the undo, which can be taken back in turn", {200: ActionShape})
+    def post(self, request: Request, action_id: UUID) -> Response:
+        """400 with the code not_undone, and nothing is taken back, when it was undone already or changed since."""
+        action = get_object_or_404(AgentAction.objects.for_user(self.user), pk=action_id)
+        self.body(NothingBody)
+        return Response(ActionShape(take_back(action, self.user)).data)
+
+
+def part_json(part: Finding) -> dict[str, Any]:
+    change = part.change
+    return {
+        "verdict": part.verdict,
+        "kind": change.kind if change else None,
+        "name": change.name if change else None,
+        "why": part.why,
+        "changed_since": list(part.fields),
+        "before": change.before if change else None,
+        "after": change.after if change else None,
+        "now": part.now,
+    }
 
 
 RESOLUTIONS = {"happened": Resolution.HAPPENED, "run_again": Resolution.RUN_AGAIN, "check": Resolution.CHECKED}

@@ -70,7 +70,7 @@ class Call:
             "" if failed else result.observation,
             result.summary,
             result.observation if failed else "",
-            result.undo,
+            result.undo.model_dump(mode="json") if result.undo else None,
         )
 
     @property

@@ -13,7 +13,7 @@ from agents.engine.calls import Call
 from agents.engine.cells import said_cells, tool_cell
 from agents.engine.journal import Cell, Lease, NextCall, Progress, Pulse
 from agents.engine.leases import Held
-from agents.live.announce import announce_taken, call_changed, cell_posted
+from agents.live.announce import announce_action, announce_taken, call_changed, cell_posted
 from agents.live.events import Event, MessagePosted
 from agents.live.stream import publish
 from memory.messages import Message
@@ -84,6 +84,9 @@ class Record:
         self.has_next_call = progress.step > before[0]
         assert call.result is not None
         self.announce(self._changed(call), *self._posted(said_cells([call.result])))
+        if call.result.undoes:
+            with orm():
+                announce_action(self.summons.thread, call.result.undoes)
         self.heed(pulse)
         return call.result
 

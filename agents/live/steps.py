@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from typing import Final, Literal
 from uuid import UUID
 
+from django.urls import reverse
 from django.utils.translation import gettext as _
 from pydantic import ValidationError
 
@@ -39,6 +40,7 @@ class Step:
     verb, subject: the sentence; the verb is emphasised.
     since: when it began, while it is running. lasted: how long it took, once it is over.
     action: whose details can be fetched. html: what unfolds. card: what the user is asked.
+    undo: where to post to take it back, or to do it again once it is undone.
     """
 
     id: UUID
@@ -52,6 +54,7 @@ class Step:
     action: UUID | None = None
     html: str = ""
     card: Card | None = None
+    undo: str = ""
 
     @property
     def is_finished(self) -> bool:
@@ -86,7 +89,7 @@ def _tool_step(message_id: UUID, action: AgentAction) -> Step:
     return Step(
         id=message_id,
         kind="tool",
-        state="waiting" if asked else _STATES[status],
+        state="waiting" if asked else "undone" if action.undone else _STATES[status],
         icon=icon,
         verb=verb,
         subject=_subject(action),
@@ -94,7 +97,15 @@ def _tool_step(message_id: UUID, action: AgentAction) -> Step:
         lasted=None if is_open else _lasted(action),
         action=action.pk,
         card=asked,
+        undo=_undo(action),
     )
+
+
+def _undo(action: AgentAction) -> str:
+    """Rows of `ActionQuerySet.with_standing`."""
+    known = vars(action)
+    wanted = action.pk if known.get("reversible") else known.get("taken_back") if action.undone else None
+    return reverse("action_undo", args=[wanted]) if wanted else ""
 
 
 def sentence(action: AgentAction) -> tuple[str, str]:

@@ -215,7 +215,7 @@ def _note_run(turn: Turn, part: Part) -> None:
 def _parts(rows: Iterable[ThreadMessage]) -> list[Part]:
     read = [(message, MessageMetadata.model_validate(message.metadata)) for message in rows]
     wanted = [metadata.action for _, metadata in read if metadata.action]
-    shown = AgentAction.objects.defer("output", "undo").select_related("approval")
+    shown = AgentAction.objects.with_standing().defer("output", "undo").select_related("approval")
     actions = shown.in_bulk(wanted) if wanted else {}
     return [Part(message, metadata, actions.get(metadata.action)) for message, metadata in read]
 

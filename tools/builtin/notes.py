@@ -1,13 +1,58 @@
 """Notes of the goal (or task, or assistant) that the agent works on."""
 
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
 from pydantic import Field
 
 from memory.models import Author, Note, Thread
-from memory.notes import NoteRefused, create_note, find_notes
+from memory.notes import NoteRefused, create_note, delete_note, find_note, find_notes, locked_note, update_note
 from memory.text import clip, without_marks
 from tools.base import Arguments, Effect, Outcome, Reversal, Tool, ToolContext, ToolError, Wording
+from tools.changes import Image, UndoRecord
+from tools.restoring import CannotRestore, Restorer
 
 SHOWN = 10
+NO_NOTE = "There is no note with this id in this conversation; search_notes and list_notes give the ids."
+
+
+class NoteRestorer(Restorer):
+    kind = "note"
+
+    def read(self, owner: int, key: str, *, lock: bool = False) -> Image | None:
+        notes = Note.objects.select_for_update() if lock else Note.objects.all()
+        note = notes.filter(pk=key, user_id=owner).first()
+        return image(note) if note else None
+
+    def write(self, owner: int, key: str, image: Image | None) -> None:
+        notes = Note.objects.filter(pk=key, user_id=owner)
+        if image is None:
+            notes.delete()
+            return
+        fields: dict[str, Any] = image | {"created_at": datetime.fromisoformat(str(image["created_at"]))}
+        thread = Thread.objects.filter(pk=fields.pop("thread"), user_id=owner).first()
+        if thread is None:
+            raise CannotRestore("the conversation that it belonged to is gone.")
+        note = notes.first() or Note(pk=key, user_id=owner)
+        note.thread = thread
+        for name, value in fields.items():
+            setattr(note, name, value)
+        note.save()
+
+
+def image(note: Note) -> Image:
+    return {
+        "thread": str(note.thread_id),
+        "title": note.title,
+        "body": note.body,
+        "author": note.author,
+        "created_at": note.created_at.isoformat(),
+    }
+
+
+def record(note: Note, before: Image | None, after: Image | None) -> UndoRecord:
+    return UndoRecord(changes=(NoteRestorer().change(str(note.pk), note.title, before, after),))
 
 
 class NewNote(Arguments):
@@ -32,9 +77,68 @@ class CreateNote(Tool[NewNote]):
             note = create_note(_thread(context), arguments.title, arguments.body, Author.AGENT)
         except NoteRefused as refused:
             raise ToolError(str(refused)) from refused
-        return Outcome(
-            f"Created the note {note.title!r} (id {note.pk}).", clip(note.title, 80), undo={"note": str(note.pk)}
-        )
+        undo = record(note, None, image(note))
+        return Outcome(f"Created the note {note.title!r} (id {note.pk}).", clip(note.title, 80), undo)
+
+
+class NoteEdit(Arguments):
+    id: UUID = Field(description="Of the note, as search_notes and list_notes give it.")
+    title: str | None = Field(None, description="A new title; leave it out to keep it.")
+    body: str | None = Field(None, description="The whole new text, in markdown; leave it out to keep it.")
+
+
+class UpdateNote(Tool[NoteEdit]):
+    name = "update_note"
+    description = "Change the title or the text of a note. The text is replaced as a whole, so read the note before."
+    wording = Wording("notebook-pen", "Changing a note", "Changed a note", "Could not change the note")
+    effect = Effect.LOCAL
+    reversal = Reversal.UNDOABLE
+    parallel_safe = False
+    Arguments = NoteEdit
+
+    def run(self, arguments: NoteEdit, context: ToolContext) -> Outcome:
+        note = _locked(context, arguments.id)
+        before = image(note)
+        try:
+            update_note(note, title=arguments.title, body=arguments.body)
+        except NoteRefused as refused:
+            raise ToolError(str(refused)) from refused
+        after = image(note)
+        undo = record(note, before, after) if after != before else None
+        return Outcome(f"Changed the note {note.title!r}.", clip(note.title, 80), undo)
+
+
+class OneNote(Arguments):
+    id: UUID = Field(description="Of the note, as search_notes and list_notes give it.")
+
+
+class ReadNote(Tool[OneNote]):
+    name = "read_note"
+    description = "Read one note of this conversation as a whole."
+    wording = Wording("notebook-pen", "Reading a note", "Read a note", "Could not read the note")
+    Arguments = OneNote
+
+    def run(self, arguments: OneNote, context: ToolContext) -> Outcome:
+        note = find_note(context.user_id, context.thread_id, arguments.id)
+        if note is None:
+            raise ToolError(NO_NOTE)
+        return Outcome(f"# {note.title}\n\n{note.body}", clip(note.title, 80))
+
+
+class DeleteNote(Tool[OneNote]):
+    name = "delete_note"
+    description = "Delete a note of this conversation."
+    wording = Wording("trash-2", "Deleting a note", "Deleted a note", "Could not delete the note")
+    effect = Effect.LOCAL
+    reversal = Reversal.UNDOABLE
+    parallel_safe = False
+    Arguments = OneNote
+
+    def run(self, arguments: OneNote, context: ToolContext) -> Outcome:
+        note = _locked(context, arguments.id)
+        undo = record(note, image(note), None)
+        delete_note(note)
+        return Outcome(f"Deleted the note {note.title!r}.", clip(note.title, 80), undo)
 
 
 class NoteQuery(Arguments):
@@ -75,7 +179,16 @@ def _thread(context: ToolContext) -> Thread:
     return Thread(pk=context.thread_id, user_id=context.user_id)
 
 
+def _locked(context: ToolContext, note_id: UUID) -> Note:
+    note = locked_note(context.user_id, context.thread_id, note_id)
+    if note is None:
+        raise ToolError(NO_NOTE)
+    return note
+
+
 def _listing(notes: list[Note]) -> str:
     if not notes:
         return "No note was found."
-    return "\n".join(f"- **{note.title}**: {clip(without_marks(note.body[:1200]), 300)}" for note in notes)
+    return "\n".join(
+        f"- **{note.title}** (id {note.pk}): {clip(without_marks(note.body[:1200]), 300)}" for note in notes
+    )

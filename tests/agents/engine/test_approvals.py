@@ -238,7 +238,7 @@ def test_f11_approve_against_stop_against_expiry_runs_it_at_most_once(
         action = AgentAction.objects.get(status="intent")
         Approval.objects.filter(pk=action.pk).update(expires_at=timezone.now() + timedelta(milliseconds=5 * number))
         before = len(world.texts("send_email"))
-        run = AgentRun.objects.select_related("thread").get(pk=action.run_id)
+        run = AgentRun.objects.select_related("thread").get(actions=action)
 
         def quietly(work: Callable[..., object], *args: object) -> None:
             try:

@@ -75,7 +75,14 @@ def test_a_note_is_created_by_a_tool_and_everything_about_it_is_on_record(goal: 
     action = AgentAction.objects.get(run=run)
     assert (action.tool, action.status, action.effect, action.reversal) == ("create_note", "done", "local", "undoable")
     assert action.arguments == NOTE[1]
-    assert action.undo == {"note": str(note.pk)}
+    assert action.undo
+    (change,) = action.undo["changes"]
+    assert (change["kind"], change["id"], change["before"], change["after"]["body"]) == (
+        "note",
+        str(note.pk),
+        None,
+        "New ones",
+    )
     assert action.user_id == goal.user_id
     assert action.started_at
     assert action.finished_at

@@ -1,0 +1,250 @@
+"""What an agent did is taken back: by it, by its user on the page, over the API (mission D8, cases UND-01, UND-02)."""
+
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.test import Client
+from hypothesis import HealthCheck, given, settings as hypothesis_settings, strategies as st
+
+from agents.undoing import take_back
+from goals.models import Goal
+from goals.services import create_goal
+from memory.ids import new_id
+from memory.models import AgentRun, Note
+from memory.notes import create_note, update_note
+from tests.factories import AgentActionFactory, AgentRunFactory, UserFactory, bearer
+from tests.llm_server import LLMServer, Reply
+from tools.base import ToolContext, ToolError
+from tools.cancel import CancelToken
+from tools.models import AgentAction
+from tools.registry import all_tools
+
+type Say = Callable[..., AgentRun]
+TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size=30)
+
+
+@pytest.fixture
+def note(goal: Goal) -> Note:
+    return create_note(goal.thread, "Shoes", "v1")
+
+
+@pytest.fixture
+def act(goal: Goal, say: Say, llm: LLMServer) -> Callable[..., AgentAction]:
+    """Let the agent call one tool; returns the record of the call."""
+
+    def act(tool: str, **arguments: object) -> AgentAction:
+        llm.script([Reply(calls=[(tool, arguments)]), Reply(text="Done.")])
+        run = say("Go on")
+        return AgentAction.objects.get(run=run)
+
+    return act
+
+
+def undo(user: User, action: AgentAction) -> tuple[int, dict[str, Any]]:
+    path = f"/api/v1/actions/{action.pk}/undo"
+    answer = Client().post(path, {}, content_type="application/json", headers=bearer(user))
+    return answer.status_code, answer.json()
+
+
+def preview(user: User, action: AgentAction) -> list[dict[str, Any]]:
+    answer = Client().get(f"/api/v1/actions/{action.pk}/undo", headers=bearer(user)).json()
+    return list(answer["parts"])
+
+
+def body(note: Note) -> str:
+    return Note.objects.get(pk=note.pk).body
+
+
+def test_und_01_an_update_is_taken_back_and_done_again(goal: Goal, note: Note, act: Callable[..., AgentAction]) -> None:
+    action = act("update_note", id=str(note.pk), body="v2")
+    assert body(note) == "v2"
+
+    status, answer = undo(goal.user, action)
+
+    assert (status, body(note)) == (200, "v1")
+    back = AgentAction.objects.get(pk=answer["id"])
+    assert (back.tool, back.run, back.undoes, back.user) == ("undo_action", None, action, goal.user)
+    assert undo(goal.user, back)[0] == 200
+    assert body(note) == "v2"
+    assert undo(goal.user, action)[0] == 200
+    assert body(note) == "v1"
+
+
+def test_und_01_a_what_was_edited_since_is_never_lost(goal: Goal, note: Note, act: Callable[..., AgentAction]) -> None:
+    action = act("update_note", id=str(note.pk), body="v2")
+    update_note(Note.objects.get(pk=note.pk), body="v3")
+
+    (part,) = preview(goal.user, action)
+    assert (part["verdict"], part["changed_since"]) == ("conflict", ["body"])
+    assert (part["before"]["body"], part["after"]["body"], part["now"]["body"]) == ("v1", "v2", "v3")
+    status, answer = undo(goal.user, action)
+
+    assert (status, answer["error"]["code"], body(note)) == (400, "not_undone", "v3")
+    assert not AgentAction.objects.filter(undoes=action).exists()
+
+
+def test_und_01_b_an_edit_of_another_field_stays(goal: Goal, note: Note, act: Callable[..., AgentAction]) -> None:
+    action = act("update_note", id=str(note.pk), body="v2")
+    update_note(Note.objects.get(pk=note.pk), title="Boots")
+
+    assert undo(goal.user, action)[0] == 200
+
+    now = Note.objects.get(pk=note.pk)
+    assert (now.title, now.body) == ("Boots", "v1")
+
+
+def test_und_01_e_the_first_of_two_updates_is_not_taken_back_alone(
+    goal: Goal, note: Note, act: Callable[..., AgentAction]
+) -> None:
+    first = act("update_note", id=str(note.pk), body="v2")
+    second = act("update_note", id=str(note.pk), body="v3")
+
+    assert undo(goal.user, first)[0] == 400
+    assert body(note) == "v3"
+    assert [undo(goal.user, each)[0] for each in (second, first)] == [200, 200]
+    assert body(note) == "v1"
+
+
+def test_und_01_f_what_is_as_before_already_is_said_so(goal: Goal, note: Note, act: Callable[..., AgentAction]) -> None:
+    action = act("update_note", id=str(note.pk), body="v2")
+    update_note(Note.objects.get(pk=note.pk), body="v1")
+
+    status, answer = undo(goal.user, action)
+
+    assert (status, answer["error"]["message"]) == (400, "It is as it was before; there is nothing to undo.")
+
+
+def test_und_02_a_note_that_was_created_goes_and_one_that_was_edited_since_stays(
+    goal: Goal, act: Callable[..., AgentAction]
+) -> None:
+    gone, kept = (act("create_note", title=title, body="x") for title in ("Gone", "Kept"))
+    update_note(Note.objects.get(title="Kept"), body="x and a line of mine")
+
+    assert undo(goal.user, gone)[0] == 200
+    assert undo(goal.user, kept)[0] == 400
+
+    assert list(Note.objects.values_list("title", "body")) == [("Kept", "x and a line of mine")]
+
+
+def test_und_02_a_note_that_was_deleted_is_back_as_it_was(
+    goal: Goal, note: Note, act: Callable[..., AgentAction]
+) -> None:
+    before = Note.objects.filter(pk=note.pk).values("title", "body", "author", "created_at", "thread").get()
+    action = act("delete_note", id=str(note.pk))
+    assert not Note.objects.exists()
+
+    assert undo(goal.user, action)[0] == 200
+
+    assert Note.objects.filter(pk=note.pk).values(*before).get() == before
+
+
+def test_t18_an_undo_is_its_owners_and_happens_once(goal: Goal, note: Note, act: Callable[..., AgentAction]) -> None:
+    action = act("update_note", id=str(note.pk), body="v2")
+    stranger = UserFactory.create()
+
+    assert undo(stranger, action)[0] == 404
+    assert Client().get(f"/api/v1/actions/{action.pk}/undo", headers=bearer(stranger)).status_code == 404
+    assert body(note) == "v2"
+    assert undo(goal.user, action)[0] == 200
+    status, answer = undo(goal.user, action)
+    assert (status, answer["error"]["message"]) == (400, "This was undone already.")
+
+
+def test_what_only_reads_or_failed_cannot_be_undone(goal: Goal, act: Callable[..., AgentAction]) -> None:
+    for action in (act("list_notes"), act("update_note", id=str(new_id()), body="x")):
+        status, answer = undo(goal.user, action)
+        assert (status, answer["error"]["code"]) == (400, "not_undone")
+
+
+def test_the_agent_takes_back_what_it_did_and_its_user_may_do_it_again(
+    goal: Goal, note: Note, act: Callable[..., AgentAction], llm: LLMServer
+) -> None:
+    action = act("update_note", id=str(note.pk), body="v2")
+    listed = act("list_recent_actions").output
+    assert f"Changed a note Shoes (id {action.pk}, " in listed
+    assert "can be undone" in listed
+
+    back = act("undo_action", id=str(action.pk))
+
+    assert (back.status, back.undoes, body(note)) == ("done", action, "v1")
+    assert "Changed a note Shoes" in act("list_recent_actions").output
+    assert undo(goal.user, back)[0] == 200
+    assert body(note) == "v2"
+    act("list_notes")
+    assert "The user has done this again: Changed a note Shoes" in str(llm.requests[-1].body)
+
+
+def test_an_agent_cannot_take_back_what_another_agent_did(
+    goal: Goal, note: Note, act: Callable[..., AgentAction]
+) -> None:
+    action = act("update_note", id=str(note.pk), body="v2")
+    other = create_goal(goal.user, "Another").thread
+    AgentAction.objects.filter(pk=action.pk).update(thread=other)
+
+    back = act("undo_action", id=str(action.pk))
+
+    assert (back.status, body(note)) == ("error", "v2")
+
+
+def test_the_page_takes_back_and_does_again(goal: Goal, note: Note, act: Callable[..., AgentAction]) -> None:
+    action = act("update_note", id=str(note.pk), body="v2")
+    client = Client()
+    client.force_login(goal.user)
+    address = f"/goals/{goal.pk}/"
+    assert f"/actions/{action.pk}/undo" in client.get(address).content.decode()
+
+    assert client.post(f"/actions/{action.pk}/undo", {"next": address}).status_code == 302
+
+    page = client.get(address).content.decode()
+    back = AgentAction.objects.get(undoes=action)
+    assert (body(note), 'data-state="undone"' in page, f"/actions/{back.pk}/undo" in page) == ("v1", True, True)
+    client.post(f"/actions/{back.pk}/undo", {"next": address})
+    page = client.get(address).content.decode()
+    assert (body(note), 'data-state="undone"' in page) == ("v2", False)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["create", "update", "delete"]), TEXT, TEXT), max_size=6), st.randoms())
+@hypothesis_settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_whatever_was_done_to_notes_is_taken_back_in_reverse(
+    goal: Goal, acts: list[tuple[str, str, str]], dice: Random
+) -> None:
+    """Random state, random acts, undo: the same state; and done again the state after them."""
+    Note.objects.all().delete()
+    for number in range(3):
+        create_note(goal.thread, f"Note {number}", "x")
+    run, before = AgentRunFactory(thread=goal.thread), state()
+    actions = [action for each in acts if (action := acted(run, dice, *each))]
+    after = state()
+    undone = [take_back(action, goal.user) for action in reversed(actions)]
+    assert state() == before
+    for back in reversed(undone):
+        take_back(back, goal.user)
+    assert state() == after
+
+
+def acted(run: AgentRun, dice: Random, kind: str, title: str, text: str) -> AgentAction | None:
+    """A call of a tool without a model around it; None when it was refused or changed nothing."""
+    notes = list(Note.objects.order_by("pk"))
+    arguments = {"title": title, "body": text} if kind != "delete" else {}
+    if kind != "create":
+        arguments["id"] = str(dice.choice(notes).pk) if notes else str(new_id())
+    tool, action = all_tools()[f"{kind}_note"], AgentActionFactory(run=run, tool=f"{kind}_note", status="started")
+    context = ToolContext(run.thread.user_id, run.thread_id, run.pk, action.pk, CancelToken())
+    try:
+        with transaction.atomic():
+            outcome = tool.run(tool.Arguments.model_validate(arguments), context)
+    except ToolError:
+        return None
+    if outcome.undo is None:
+        return None
+    action.status, action.undo = "done", outcome.undo.model_dump(mode="json")
+    action.save()
+    return action
+
+
+def state() -> list[tuple[object, ...]]:
+    return sorted(Note.objects.values_list("id", "title", "body", "author", "created_at", "thread"))

@@ -1,0 +1,79 @@
+"""What the agent has done, and taking it back."""
+
+from uuid import UUID
+
+from pydantic import Field
+
+from memory.pool import orm
+from memory.text import clip
+from tools.base import Arguments, Effect, Outcome, Reversal, Tool, ToolContext, ToolError, Wording
+from tools.changes import Finding, Verdict
+from tools.models import AgentAction
+from tools.undo import NAME, CannotUndo, can_be_undone, recent, told, undo
+
+MOST = 50
+
+
+class HowMany(Arguments):
+    most: int = Field(10, ge=1, le=MOST, description="How many of them, the newest first.")
+
+
+class ListRecentActions(Tool[HowMany]):
+    name = "list_recent_actions"
+    description = (
+        "List what you have done in this conversation, the newest first, with ids, and whether it can be undone."
+    )
+    wording = Wording("history", "Looking at what was done", "Looked at what was done", "Could not look at that")
+    Arguments = HowMany
+
+    def run(self, arguments: HowMany, context: ToolContext) -> Outcome:
+        with orm():
+            found = list(recent(context.user_id, context.thread_id, arguments.most))
+        return Outcome("\n".join(map(_line, found)) or "Nothing was done yet.", f"{len(found)} found")
+
+
+class OneAction(Arguments):
+    id: UUID = Field(description="Of the action, as list_recent_actions gives it.")
+
+
+class UndoAction(Tool[OneAction]):
+    name = NAME
+    description = (
+        "Take back something that you have done in this conversation, when the user asks for it or it was a mistake. "
+        "Refused when it was changed since."
+    )
+    wording = Wording("undo-2", "Undoing", "Undid", "Could not undo")
+    effect = Effect.LOCAL
+    reversal = Reversal.UNDOABLE
+    parallel_safe = False
+    Arguments = OneAction
+
+    def run(self, arguments: OneAction, context: ToolContext) -> Outcome:
+        mine = AgentAction.objects.filter(pk=arguments.id, user_id=context.user_id, thread_id=context.thread_id)
+        action = mine.first()
+        if action is None:
+            raise ToolError("There is no action with this id in this conversation; list_recent_actions gives the ids.")
+        try:
+            record, parts = undo(action.pk, context.user_id)
+        except CannotUndo as problem:
+            raise ToolError("\n".join([str(problem), *map(_part, problem.findings)])) from problem
+        AgentAction.objects.filter(pk=context.action_id).update(undoes=action)
+        observation = "\n".join(["It was undone.", *map(_part, parts)])
+        return Outcome(observation, clip(told(action), 80), record, undoes=action.pk)
+
+
+def _line(action: AgentAction) -> str:
+    state = "undone" if action.undone else "can be undone" if can_be_undone(action) else "cannot be undone"
+    return f"- {told(action)} (id {action.pk}, {action.created_at:%Y-%m-%d %H:%M} UTC, {state})"
+
+
+def _part(part: Finding) -> str:
+    name = f"“{part.change.name}”" if part.change else ""
+    match part.verdict:
+        case Verdict.UNDO:
+            return f"- {name}: is as it was before."
+        case Verdict.BACK_ALREADY:
+            return f"- {name}: was as before already."
+        case _:
+            fields = f" ({', '.join(part.fields)})" if part.fields else ""
+            return f"- {name}: {part.why}{fields}".replace("- : ", "- ")

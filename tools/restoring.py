@@ -1,0 +1,63 @@
+"""How the things that tools change are read and put back: one restorer for each kind, listed in `AGENT_RESTORERS`."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from functools import cache
+from types import MappingProxyType
+from typing import ClassVar
+
+from django.conf import settings
+from django.utils.module_loading import import_string
+
+from tools.changes import Change, Image
+
+
+class CannotRestore(Exception):
+    """It cannot be put back; the message is for people and models."""
+
+
+class Restorer(ABC):
+    """Of things in our own database, all of one kind. Stateless.
+
+    Both methods find only what is the owner's, whatever the key says.
+    """
+
+    kind: ClassVar[str]
+
+    @abstractmethod
+    def read(self, owner: int, key: str, *, lock: bool = False) -> Image | None:
+        """How the thing stands now, every field that an undo may put back; None when it is not there.
+
+        Args:
+            lock: nobody may change it until the transaction ends.
+        """
+
+    @abstractmethod
+    def write(self, owner: int, key: str, image: Image | None) -> None:
+        """Let the thing stand as in `image`, or remove it when that is None.
+
+        Raises:
+            CannotRestore: what it hangs on is gone, or it cannot be put back.
+        """
+
+    def hanging(self, owner: int, key: str) -> str:
+        """What would be lost with the thing, as a sentence; empty when nothing would."""
+        return ""
+
+    def change(self, key: str, name: str, before: Image | None, after: Image | None) -> Change:
+        """The record of what a call did to a thing: of an update only the fields that differ."""
+        if before is not None and after is not None:
+            names = [field for field in before if before[field] != after.get(field)]
+            before, after = ({field: image[field] for field in names} for image in (before, after))
+        return Change(kind=self.kind, id=key, name=name, before=before, after=after)
+
+
+@cache
+def all_restorers() -> Mapping[str, Restorer]:
+    """Every restorer by kind.
+
+    Raises:
+        ImportError: a path leads nowhere.
+    """
+    made: list[Restorer] = [import_string(path)() for path in settings.AGENT_RESTORERS]
+    return MappingProxyType({restorer.kind: restorer for restorer in made})
