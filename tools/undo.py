@@ -1,5 +1,5 @@
 """Taking back what calls did: what would become of each part, and the undo, which is an action itself, so that it can
-be taken back in turn (mission D8, cases UND-01 to UND-03).
+be taken back in turn (mission D8, cases UND-01 and UND-02).
 
 Lock order: thread, action, things. Of one action all is taken back or nothing.
 """

@@ -21,6 +21,8 @@ _SECTION = re.compile(r"<(\w+)\b[^>]*>.*?</\1>", re.S)
 _TAG = re.compile(r"</?\w+\b[^>]*>")
 _ROLE = re.compile(r"<role>([^<]*)", re.I)  # up to the first tag: what follows holds the user's words
 _ALONE = re.compile(r"sub-agent|task agent|work alone", re.I)
+_UNDOABLE = re.compile(r"^- (.+) \(id ([0-9a-f-]+), [^()]*, can be undone\)$", re.M)
+_ID = re.compile(r" \(id [0-9a-f-]+\)")
 _ORDER = re.compile(r"^(?:please )?(?:look into|research|investigate|find out(?: about)?)\s+", re.I)
 
 
@@ -77,7 +79,18 @@ def _converse(turn: Turn) -> Step:
     if turn.report:
         headline = clip(turn.report.partition("\n")[0].strip("# "), 120)
         return Say(f"The task in the background is done. It sent this report: **{headline}**.")
-    return Say(_report(*turn.done[-1])) if turn.done else first_step(turn.text)
+    if not turn.done:
+        return first_step(turn.text)
+    call, result = turn.done[-1]
+    return _take_back(result) if call.name == "list_recent_actions" else Say(_report(call, result))
+
+
+def _take_back(listed: ToolResult) -> Step:
+    """The newest of what was done, but for what was taken back itself."""
+    found = next((line for line in _UNDOABLE.finditer(listed.content) if not line[1].startswith("Undid ")), None)
+    if found is None:
+        return Say("There is nothing of mine that could be undone. I have changed nothing.")
+    return Call(f"The last of it was: {found[1]}.", "undo_action", {"id": found[2]})
 
 
 def _report(call: ToolUse, result: ToolResult) -> str:
@@ -103,11 +116,15 @@ def _note_report(call: ToolUse, _: str) -> str:
 
 
 def _search_report(call: ToolUse, found: str) -> str:
-    return f"This is what your notes say about “{call.arguments.get('query')}”:\n\n{found}"
+    return f"This is what your notes say about “{call.arguments.get('query')}”:\n\n{_ID.sub('', found)}"
 
 
 def _list_report(_: ToolUse, found: str) -> str:
-    return f"These are your notes:\n\n{found}"
+    return f"These are your notes:\n\n{_ID.sub('', found)}"
+
+
+def _undo_report(_: ToolUse, __: str) -> str:
+    return "Done: it is as it was before. Say so if I shall do it again; there is a button for it, too."
 
 
 def _task_report(call: ToolUse, _: str) -> str:
@@ -120,6 +137,7 @@ _REPORTS: dict[str, Callable[[ToolUse, str], str]] = {
     "search_notes": _search_report,
     "list_notes": _list_report,
     "create_task": _task_report,
+    "undo_action": _undo_report,
 }
 
 

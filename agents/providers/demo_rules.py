@@ -18,9 +18,9 @@ CAN_DO = """Here is what you can try with me:
 - **Find** what you noted: “Search my notes for marathon”, or “List my notes”
 - **Look into** something in the background: “Look into good places to camp”
 - Say “remind me”, “undo” or “help”"""
-UNDO = (
-    "I cannot undo things for you yet, but you can: open **Notes**, choose the note, and delete it there, "
-    "or restore one that was deleted. I have changed nothing now."
+DELETE = (
+    "I only take back what I did myself: say “undo” for the last of it. To delete something else, open **Notes** and "
+    "choose the note. I have changed nothing now."
 )
 UNKNOWN = f"I did not understand that, because I only follow a small script. I have changed nothing.\n\n{CAN_DO}"
 WHAT_ABOUT = "What shall the note be about? For example: “Create a note about a weekend in Lisbon”."
@@ -111,6 +111,10 @@ def _list(_: str) -> Step:
     return Call("I look at which notes there are.", "list_notes", {})
 
 
+def _undo(_: str) -> Step:
+    return Call("I look at what I have done.", "list_recent_actions", {})
+
+
 def _look_into(words: str) -> Step:
     subject = subject_of(_BACKGROUND.sub("", words))
     instructions = (
@@ -133,7 +137,8 @@ _MAKE = r"(?:create|make|write|add|start|draft|take|save|prepare)(?: me| us)?"
 _FIND = r"(?:search|find|look up|look for|look|check|show)(?: me)?"
 _NOTES = r"(?:(?:for|in|through|among|from) )?(?:(?:all|of|my|the|our|a|any) )*notes?"
 _RULES = (
-    _rule(_say(UNDO), _START + r"(?:undo|revert|take (?:it|that) back|delete|remove)\b"),
+    _rule(_undo, _START + r"(?:undo|revert|take (?:it|that) back)\b"),
+    _rule(_say(DELETE), _START + r"(?:delete|remove)\b"),
     _rule(
         _write_down,
         _START + r"(?:note|write|jot|put) (?:(?:this|that|it) )?down(?: that|:)?\s+(.+)",

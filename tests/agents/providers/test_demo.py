@@ -15,7 +15,7 @@ from tests.agents.providers.conftest import Heard
 from tools.base import ToolSpec
 from tools.cancel import Cancelled, CancelToken
 
-ALL = ("create_note", "search_notes", "list_notes", "create_task", "send_message")
+ALL = ("create_note", "search_notes", "list_notes", "list_recent_actions", "undo_action", "create_task", "send_message")
 
 
 def _ask(*messages: Message, tools: tuple[str, ...] = ALL, system: str = "") -> Heard:
@@ -50,6 +50,27 @@ def test_the_main_job_writes_a_useful_note_and_says_so() -> None:
     answer = _answer(words, call)
     assert "Half marathon in May: what I need" in answer
     assert answer.endswith(INTRODUCTION)
+
+
+def test_undo_takes_back_the_newest_that_can_be_and_was_no_undo_itself() -> None:
+    listing, known = _call("Undo that, please"), "0193a4b2-0000-7000-8000-00000000000"
+    lines = (
+        ("Undid Created a note Tent", "can be undone"),
+        ("Created a note Tent", "undone"),
+        ("Created a note Shoes (id 12)", "can be undone"),
+        ("Created a note Socks", "can be undone"),
+    )
+    listed = "\n".join(
+        f"- {said} (id {known}{at}, 2026-11-28 10:00 UTC, {state})" for at, (said, state) in enumerate(lines)
+    )
+    seen = [user("Undo that, please"), assistant("", [listing]), tool(ToolResult(id=listing.id, content=listed))]
+
+    (call,) = _ask(*seen).message.calls
+
+    assert (listing.name, call.name, call.arguments) == ("list_recent_actions", "undo_action", {"id": f"{known}2"})
+    back = assistant("", [call])
+    assert "as it was before" in _ask(*seen, back, tool(ToolResult(id=call.id, content="It was undone."))).text
+    assert "nothing of mine" in _answer("undo", listing, "Nothing was done yet.")
 
 
 @pytest.mark.parametrize(
@@ -121,7 +142,6 @@ def test_a_reminder_promises_nothing() -> None:
 @pytest.mark.parametrize(
     ("words", "part"),
     [
-        ("undo", "open **Notes**"),
         ("Delete the last note", "open **Notes**"),
         ("Help", "Create a note"),
         ("What can you do?", "Create a note"),
