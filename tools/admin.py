@@ -15,7 +15,7 @@ class AgentActionAdmin(ReadOnlyAdmin[AgentAction]):
     search_fields = ["id", "user__email", "tool"]
     ordering = ["-created_at"]
     fields = [
-        *("approval_state", "repeats", "resolution", "resolved_by", "resolved_at"),
+        *("approval_state", "repeats", "undoes", "undone", "resolution", "resolved_by", "resolved_at"),
         *("user", "run", "thread", "step", "position", "call_id", "tool", "effect", "risk", "reversal", "status"),
         *("given", "summary", "output", "error", "undo_record", "fence", "created_at", "started_at", "finished_at"),
     ]

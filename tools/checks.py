@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 from django.conf import settings
@@ -9,6 +10,7 @@ from django.core.checks import CheckMessage, Error, register
 from django.utils.module_loading import import_string
 
 from tools.base import Effect, Reversal, Risk, Tool
+from tools.restoring import Restorer
 
 NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 
@@ -24,7 +26,22 @@ def check_tools(app_configs: object, **kwargs: object) -> list[CheckMessage]:
             problems.append(Error(f"AGENT_TOOLS: {error}", hint=f"Correct or remove {path!r}.", id="tools.E001"))
     twice = [name for name, count in Counter(tool.name for tool in tools).items() if count > 1]
     problems += [Error(f"Two tools are called {name!r}.", id="tools.E002") for name in twice]
-    return problems + [problem for tool in tools for problem in _check(tool)]
+    problems += [problem for tool in tools for problem in _check(tool)]
+    return [*problems, *_check_restorers()]
+
+
+def _check_restorers() -> Iterator[CheckMessage]:
+    kinds: Counter[str] = Counter()
+    for path in settings.AGENT_RESTORERS:
+        try:
+            restorer: type[Restorer] = import_string(path)
+        except ImportError as error:
+            yield Error(f"AGENT_RESTORERS: {error}", hint=f"Correct or remove {path!r}.", id="tools.E008")
+        else:
+            kinds[restorer.kind] += 1
+    for kind, count in kinds.items():
+        if count > 1:
+            yield Error(f"Two restorers are for {kind!r}.", id="tools.E009")
 
 
 def _check(tool: type[Tool[Any]]) -> list[CheckMessage]:

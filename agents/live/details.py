@@ -30,14 +30,16 @@ def details(action: AgentAction) -> Details:
         output=cut(action.output),
         error=cut(action.error),
         lasted=action.finished_at - action.started_at if action.finished_at and action.started_at else None,
-        undo=_undo(Reversal(action.reversal)),
+        undo=_undo(action),
     )
 
 
-def _undo(reversal: Reversal) -> str:
+def _undo(action: AgentAction) -> str:
+    if action.undone:
+        return _("Undone")
     return {
         Reversal.NOTHING: _("Nothing to undo, this only read"),
         Reversal.UNDOABLE: _("Can be undone"),
         Reversal.COMPENSABLE: _("Cannot be undone, but made up for"),
         Reversal.IRREVERSIBLE: _("Cannot be undone"),
-    }[reversal]
+    }[Reversal(action.reversal)]

@@ -88,6 +88,28 @@ def test_the_main_job_in_front_of_ones_eyes(page: Page, goal: Goal) -> None:
     assert_equals_reload(page)
 
 
+def test_what_was_done_is_undone_and_done_again_by_user_and_agent(page: Page, goal: Goal) -> None:
+    """The page is told both ways, with the notes beside it."""
+    send(page, MAIN_JOB)
+    wait_for_end(page, goal)
+    made = page.locator(".step", has_text="Created a note").first
+    notes = page.locator("#panel-notes").get_by_text("Half marathon in May")
+    expect(notes).to_have_count(1)
+    made.get_by_role("button", name="Undo").click()
+    expect(made).to_have_attribute("data-state", "undone")
+    expect(notes).to_have_count(0)
+    assert_equals_reload(page)
+    made.get_by_role("button", name="Redo").click()
+    expect(made).to_have_attribute("data-state", "done")
+    expect(notes).to_have_count(1)
+    send(page, "undo that")
+    expect(page.locator(".step", has_text="Undid")).to_be_visible(timeout=SLOW)
+    expect(made).to_have_attribute("data-state", "undone")
+    wait_for_end(page, goal)
+    expect(notes).to_have_count(0)
+    assert_equals_reload(page)
+
+
 def test_a_suggestion_is_sent_by_one_press(page: Page, goal: Goal) -> None:
     page.get_by_role("button", name=MAIN_JOB).click()
     expect(page.locator(".ask")).to_contain_text(MAIN_JOB)

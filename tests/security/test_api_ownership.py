@@ -107,7 +107,13 @@ def person() -> Person:
 
 def make_undoable(owner: Person) -> None:
     """The one action of the matrix has an unknown outcome; let it be that of the note."""
-    created = {"kind": "note", "id": str(owner.ids["note_id"]), "name": "x", "before": None, "after": {}}
+    created: dict[str, Any] = {
+        "kind": "note",
+        "id": str(owner.ids["note_id"]),
+        "name": "x",
+        "before": None,
+        "after": {},
+    }
     AgentAction.objects.filter(pk=owner.ids["action_id"]).update(status="done", undo={"changes": [created]})
 
 

@@ -78,3 +78,15 @@ def test_a_wrong_tool_is_refused(settings: Settings, paths: list[str], problem: 
 def test_a_wrong_kind_of_agent_is_refused(settings: Settings, path: str, problem: str) -> None:
     settings.AGENT_KINDS = [path]
     assert problems("agents") == [problem]
+
+
+@pytest.mark.parametrize(
+    ("paths", "problem"),
+    [
+        (["tools.nowhere.Restorer"], "tools.E008"),
+        (["tools.builtin.notes.NoteRestorer"] * 2, "tools.E009"),
+    ],
+)
+def test_a_wrong_restorer_is_refused(settings: Settings, paths: list[str], problem: str) -> None:
+    settings.AGENT_RESTORERS = paths
+    assert problems("tools") == [problem]

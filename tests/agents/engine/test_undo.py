@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from random import Random
 from typing import Any
+from uuid import UUID
 
 import pytest
 from django.contrib.auth.models import User
@@ -10,18 +11,25 @@ from django.db import transaction
 from django.test import Client
 from hypothesis import HealthCheck, given, settings as hypothesis_settings, strategies as st
 
+from agents import services
+from agents.engine import jobs
+from agents.live.events import ToolComplete
+from agents.models import AgentTask
 from agents.undoing import take_back
 from goals.models import Goal
 from goals.services import create_goal
 from memory.ids import new_id
 from memory.models import AgentRun, Note
 from memory.notes import create_note, update_note
+from tests.agents.engine.test_posting import Events, events
 from tests.factories import AgentActionFactory, AgentRunFactory, UserFactory, bearer
 from tests.llm_server import LLMServer, Reply
 from tools.base import ToolContext, ToolError
 from tools.cancel import CancelToken
 from tools.models import AgentAction
 from tools.registry import all_tools
+
+__all__ = ["events"]
 
 type Say = Callable[..., AgentRun]
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size=30)
@@ -178,6 +186,22 @@ def test_the_agent_takes_back_what_it_did_and_its_user_may_do_it_again(
     assert "The user has done this again: Changed a note Shoes" in str(llm.requests[-1].body)
 
 
+def test_whoever_looks_on_is_told_of_what_was_taken_back(
+    goal: Goal, note: Note, act: Callable[..., AgentAction], events: Events
+) -> None:
+    action = act("update_note", id=str(note.pk), body="v2")
+    events.clear()
+    back = act("undo_action", id=str(action.pk))
+    assert action.pk in changed_cells(events)
+    events.clear()
+    undo(goal.user, back)
+    assert changed_cells(events) == {action.pk, back.pk}
+
+
+def changed_cells(events: Events) -> set[UUID]:
+    return {event.action for _, event in events if isinstance(event, ToolComplete)}
+
+
 def test_an_agent_cannot_take_back_what_another_agent_did(
     goal: Goal, note: Note, act: Callable[..., AgentAction]
 ) -> None:
@@ -188,6 +212,30 @@ def test_an_agent_cannot_take_back_what_another_agent_did(
     back = act("undo_action", id=str(action.pk))
 
     assert (back.status, body(note)) == ("error", "v2")
+
+
+def test_a_helper_that_is_at_work_is_called_back_and_one_that_is_over_is_not(
+    goal: Goal, say: Say, llm: LLMServer, rung: list[UUID]
+) -> None:
+    send_off = [Reply(calls=[("create_task", {"title": "Look", "instructions": "Look around"})]), Reply(text="Sent.")]
+    llm.script(send_off)
+    services.send_message(goal.thread, "Send somebody")
+    jobs.run(str(rung.pop(0)))
+    task = AgentTask.objects.get()
+    action = AgentAction.objects.get(tool="create_task")
+
+    status, answer = undo(goal.user, action)
+
+    task.refresh_from_db()
+    assert (status, task.status) == (200, "cancelled")
+    back = AgentAction.objects.get(pk=answer["id"])
+    assert "does not begin anew" in undo(goal.user, back)[1]["error"]["message"]
+    while rung:
+        jobs.run(str(rung.pop(0)))
+    llm.script([*send_off, Reply(text="Here is what I saw."), Reply(text="Thanks.")])
+    say("Send somebody again")
+    assert AgentTask.objects.filter(status="completed").exists()
+    assert undo(goal.user, AgentAction.objects.filter(tool="create_task").latest("created_at"))[0] == 400
 
 
 def test_the_page_takes_back_and_does_again(goal: Goal, note: Note, act: Callable[..., AgentAction]) -> None:
