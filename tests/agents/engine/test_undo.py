@@ -1,13 +1,14 @@
 """What an agent did is taken back: by it, by its user on the page, over the API (mission D8, cases UND-01, UND-02)."""
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from random import Random
 from typing import Any
 from uuid import UUID
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import transaction
+from django.db import connection, connections, transaction
 from django.test import Client
 from hypothesis import HealthCheck, given, settings as hypothesis_settings, strategies as st
 
@@ -24,6 +25,7 @@ from memory.notes import create_note, update_note
 from tests.agents.engine.test_posting import Events, events
 from tests.factories import AgentActionFactory, AgentRunFactory, UserFactory, bearer
 from tests.llm_server import LLMServer, Reply
+from tests.processes import wait_until
 from tools.base import ToolContext, ToolError
 from tools.cancel import CancelToken
 from tools.models import AgentAction
@@ -103,6 +105,28 @@ def test_und_01_b_an_edit_of_another_field_stays(goal: Goal, note: Note, act: Ca
 
     now = Note.objects.get(pk=note.pk)
     assert (now.title, now.body) == ("Boots", "v1")
+
+
+def test_und_01_c_an_edit_that_lands_meanwhile_is_not_lost(
+    goal: Goal, note: Note, act: Callable[..., AgentAction]
+) -> None:
+    """The edit holds the note's row when the undo comes, and is committed while that waits."""
+    action = act("update_note", id=str(note.pk), body="v2")
+    with ThreadPoolExecutor(1) as pool:
+        with transaction.atomic():
+            update_note(Note.objects.get(pk=note.pk), body="v3")
+            undone = pool.submit(undo, goal.user, action)
+            wait_until(waits_for_a_lock)
+        status, _ = undone.result(30)
+        pool.submit(connections.close_all).result()
+
+    assert (status, body(note)) == (400, "v3")
+
+
+def waits_for_a_lock() -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)")
+        return bool(cursor.fetchone()[0])  # type: ignore[index]
 
 
 def test_und_01_e_the_first_of_two_updates_is_not_taken_back_alone(
