@@ -111,12 +111,17 @@ def find_ollama(base: str = "http://127.0.0.1:11434", timeout: float = 0.4) -> l
     try:
         with contextlib.closing(line):
             line.connect()
-            with _deadline(timeout) as late, late.on_cancel(partial(line.sock.shutdown, socket.SHUT_RDWR)):
+            with _deadline(timeout) as late, late.on_cancel(partial(_hang_up, line.sock)):
                 line.request("GET", "/api/tags")
                 models = json.loads(line.getresponse().read(LONGEST_TAGS))["models"]
             return [(str(model["name"]), int(model.get("size", 0))) for model in models]
     except (HTTPException, OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
+
+
+def _hang_up(line: socket.socket) -> None:
+    with contextlib.suppress(OSError):  # the other side may have done so
+        line.shutdown(socket.SHUT_RDWR)
 
 
 def _ask(provider: Provider, model: str) -> Reply:
