@@ -60,10 +60,11 @@ def pairs(action: AgentAction) -> list[tuple[str, str]]:
     arguments: dict[str, Any] = action.arguments if isinstance(action.arguments, dict) else {}
     tool = registry.find(action.tool)
     asked = dict.fromkeys(name for name in (tool.Arguments.model_fields if tool else ()) if name in arguments)
-    return [(name.replace("_", " "), _plain(arguments[name])) for name in asked | dict.fromkeys(arguments)]
+    return [(name.replace("_", " "), plain(arguments[name])) for name in asked | dict.fromkeys(arguments)]
 
 
-def _plain(value: object) -> str:
+def plain(value: object) -> str:
+    """Text as it is, anything else as JSON; not too long to look at."""
     return cut(value if isinstance(value, str) else dumps(value).decode())
 
 

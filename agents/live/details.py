@@ -1,22 +1,26 @@
 """A tool call unfolded: what it was asked, what it gave, whether it can be taken back."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 
 from django.utils.translation import gettext as _
 
-from agents.live.cards import cut, pairs
+from agents.live.cards import cut, pairs, plain
 from agents.live.steps import sentence
 from tools.base import Reversal
 from tools.models import AgentAction
+from tools.undo import record_of
 
 
 @dataclass(frozen=True, slots=True)
 class Details:
-    """Plain text throughout. `arguments` are (name, value) pairs, long or nested values as JSON."""
+    """Plain text throughout. `arguments` are (name, value) pairs, long or nested values as JSON; `changes` are (name,
+    before, after) of what an update has changed."""
 
     sentence: str
     arguments: list[tuple[str, str]]
+    changes: list[tuple[str, str, str]]
     output: str
     error: str
     lasted: timedelta | None
@@ -27,11 +31,20 @@ def details(action: AgentAction) -> Details:
     return Details(
         sentence=f"{sentence(action)[0]} {action.summary}".strip(),
         arguments=pairs(action),
+        changes=list(_changes(action)),
         output=cut(action.output),
         error=cut(action.error),
         lasted=action.finished_at - action.started_at if action.finished_at and action.started_at else None,
         undo=_undo(action),
     )
+
+
+def _changes(action: AgentAction) -> Iterator[tuple[str, str, str]]:
+    record = record_of(action)
+    for change in record.changes if record else ():
+        if change.before is not None and change.after is not None:
+            for name, before in change.before.items():
+                yield name.replace("_", " "), plain(before), plain(change.after[name])
 
 
 def _undo(action: AgentAction) -> str:

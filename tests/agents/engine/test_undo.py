@@ -126,7 +126,7 @@ def test_und_01_c_an_edit_that_lands_meanwhile_is_not_lost(
 def waits_for_a_lock() -> bool:
     with connection.cursor() as cursor:
         cursor.execute("SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)")
-        return bool(cursor.fetchone()[0])  # type: ignore[index]
+        return bool(cursor.fetchone()[0])
 
 
 def test_und_01_e_the_first_of_two_updates_is_not_taken_back_alone(
@@ -267,6 +267,8 @@ def test_the_page_takes_back_and_does_again(goal: Goal, note: Note, act: Callabl
     client = Client()
     client.force_login(goal.user)
     address = f"/goals/{goal.pk}/"
+    details = client.get(f"/actions/{action.pk}/").content.decode()
+    assert "<del>v1</del> <ins>v2</ins>" in details
     assert f"/actions/{action.pk}/undo" in client.get(address).content.decode()
 
     assert client.post(f"/actions/{action.pk}/undo", {"next": address}).status_code == 302
