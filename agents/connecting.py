@@ -1,11 +1,13 @@
 """Every write to connections and to the choice among them that a face may ask for."""
 
 from dataclasses import dataclass, field
+from functools import partial
 
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
 
+from agents.budgets.services import let_wait_end
 from agents.connections import key_of
 from agents.models import ModelConnection, UserAgent
 from agents.providers.base import Routing, Verdict
@@ -121,6 +123,7 @@ def make_default(connection: ModelConnection) -> None:
         ModelConnection.objects.filter(user=connection.user, is_default=True).update(is_default=False)
         connection.is_default = True
         connection.save(update_fields=["is_default"])
+    transaction.on_commit(partial(let_wait_end, connection.user))
 
 
 def remove_connection(connection: ModelConnection) -> None:

@@ -5,6 +5,10 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
 
+class Unreadable(ImproperlyConfigured):
+    """No key fits a stored secret."""
+
+
 def seal(secret: str) -> str:
     """Encrypt with the first of WAYMARK_FIELD_KEYS. An empty secret stays empty."""
     return _keys().encrypt(secret.encode()).decode() if secret else ""
@@ -14,14 +18,15 @@ def unseal(sealed: str) -> str:
     """Decrypt with whichever key fits.
 
     Raises:
-        ImproperlyConfigured: none of the keys fits.
+        Unreadable: none of the keys fits.
+        ImproperlyConfigured: there are none.
     """
     if not sealed:
         return ""
     try:
         return _keys().decrypt(sealed.encode()).decode()
     except InvalidToken as error:
-        raise ImproperlyConfigured("WAYMARK_FIELD_KEYS holds no key for a stored secret.") from error
+        raise Unreadable("WAYMARK_FIELD_KEYS holds no key for a stored secret.") from error
 
 
 def _keys() -> MultiFernet:

@@ -140,6 +140,7 @@ class AcceptedShape(serializers.Serializer[Any]):
 
 class ActionShape(serializers.ModelSerializer[AgentAction]):
     status = serializers.ChoiceField(ActionStatus.choices)
+    taken_back = serializers.SerializerMethodField(help_text="The undo of it that holds, if it was undone")
 
     class Meta:
         model = AgentAction
@@ -159,11 +160,17 @@ class ActionShape(serializers.ModelSerializer[AgentAction]):
             "resolution",
             "undone",
             "undoes",
+            "taken_back",
             "created_at",
             "started_at",
             "finished_at",
         ]
         read_only_fields = fields
+
+    def get_taken_back(self, action: AgentAction) -> UUID | None:
+        """Of rows of `ActionQuerySet.with_standing`."""
+        known: UUID | None = vars(action).get("taken_back")
+        return known
 
 
 class UndoPart(serializers.Serializer[object]):
@@ -180,6 +187,7 @@ class UndoPart(serializers.Serializer[object]):
 
 
 class UndoShape(serializers.Serializer[object]):
+    possible = serializers.BooleanField(help_text="Whether something would be taken back, and nothing lost by it")
     parts = UndoPart(many=True, help_text="The last change first")
 
 

@@ -10,12 +10,14 @@ from django.db.models import Q
 from agents.budgets.ledger import release_all
 from agents.decisions import withdraw
 from agents.engine import bell, journal
+from agents.engine.cells import text_cell
 from agents.engine.control import request_stop
+from agents.engine.notices import write
 from agents.heirs import bequeath
 from agents.live.announce import announce_message, announce_run
 from agents.models import AgentTask, TaskStatus
 from memory.metadata import MessageMetadata
-from memory.models import STOPPED, AgentRun, OwnedQuerySet, Source, Thread, ThreadMessage
+from memory.models import STOPPED, AgentRun, OwnedQuerySet, Source, Thread
 from memory.news import tell
 from memory.text import clip
 from tools.models import AgentAction
@@ -24,6 +26,7 @@ from tools.models import AgentAction
 PATIENCE_SECONDS = 3.0
 
 UNFINISHED = (TaskStatus.ACTIVE, TaskStatus.PAUSED)
+CALLED_BACK = "Called back before it was done; it will not report."
 
 
 def stop_run(run: AgentRun) -> None:
@@ -39,21 +42,26 @@ def stop_run(run: AgentRun) -> None:
             request_stop(run.pk)
         else:
             bell.ring(run.pk)
-    if titles := call_back(AgentTask.objects.filter(sent_by=run)):
+    if titles := _call_back(AgentTask.objects.filter(sent_by=run)):
         _say_called_back(run, titles)
 
 
-def call_back(tasks: OwnedQuerySet[AgentTask]) -> list[str]:
+def _call_back(tasks: OwnedQuerySet[AgentTask]) -> list[str]:
     """Cancel tasks that are not over, without a report to their parent. Returns their titles. Those that were
     cancelled before and are still at work are stopped again."""
     titles = []
     at_work = Q(status=TaskStatus.CANCELLED, thread__live_run__isnull=False)
     for task in tasks.filter(Q(status__in=UNFINISHED) | at_work):
-        if cancel_task(task, UNFINISHED, "Called back before it was done; it will not report."):
+        if cancel_task(task, UNFINISHED, CALLED_BACK):
             titles.append(task.title)
-        for run in AgentRun.objects.live().filter(thread=task.thread_id).select_related("thread"):
-            stop_run(run)
+        stop_at_work(task)
     return titles
+
+
+def stop_at_work(task: AgentTask) -> None:
+    """Stop whatever is live of a task that was cancelled."""
+    for run in AgentRun.objects.live().filter(thread=task.thread_id).select_related("thread"):
+        stop_run(run)
 
 
 def cancel_task(task: AgentTask, among: Sequence[TaskStatus], words: str) -> bool:
@@ -69,17 +77,15 @@ def cancel_task(task: AgentTask, among: Sequence[TaskStatus], words: str) -> boo
 
 def _say_called_back(run: AgentRun, titles: Sequence[str]) -> None:
     words = "Called back: " + ", ".join(f"“{clip(title, 80)}”" for title in titles) + "."
-    metadata = MessageMetadata(reason="stopped").stored()
-    message = ThreadMessage.objects.create(
-        thread=run.thread, run=run, source=Source.AGENT, content=words, metadata=metadata
-    )
-    announce_message(message, run.thread.user_id)
+    cell = text_cell(Source.AGENT, words, MessageMetadata(reason="stopped"))
+    for message in write(run.thread_id, run.pk, [cell]):
+        announce_message(message, run.thread.user_id)
 
 
 def close_thread(thread: Thread) -> None:
     """Stop whatever is live in a thread, call the tasks back that it sent off, and withdraw what they proposed."""
     family = _family(thread)
-    call_back(AgentTask.objects.filter(parent__in=family))
+    _call_back(AgentTask.objects.filter(parent__in=family))
     for run in AgentRun.objects.live().filter(thread__in=family).select_related("thread"):
         stop_run(run)
     withdraw(AgentAction.objects.proposed().filter(thread__in=family), "The conversation was put away.")

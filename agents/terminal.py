@@ -114,7 +114,7 @@ class Screen:
             case ToolStart(tool=tool):
                 self._line(f"  · {tool} …")
             case ToolComplete(tool=tool, status=status, summary=summary):
-                mark = MARKS.get(status, f"✗ {status}")
+                mark = "↶ undone:" if event.undone else MARKS.get(status, f"✗ {status}")
                 self._line(f"  {mark} {tool} {summary}".rstrip())
             case ApprovalChanged(tool=tool, state="requested"):
                 self._line(f"  ? {tool} waits for your approval, on the page of this conversation")

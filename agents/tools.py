@@ -1,11 +1,14 @@
 """What the model may do to agents."""
 
+from functools import partial
+
+from django.db import transaction
 from pydantic import Field
 
 from agents.delegation import delegate
 from agents.models import AgentTask, TaskStatus
 from agents.refusals import Refused
-from agents.stopping import UNFINISHED, call_back
+from agents.stopping import CALLED_BACK, UNFINISHED, cancel_task, stop_at_work
 from memory.models import Thread
 from memory.text import clip
 from tools.base import Arguments, Audience, Effect, Outcome, Reversal, Risk, Tool, ToolContext, ToolError, Wording
@@ -13,6 +16,7 @@ from tools.changes import Image, UndoRecord
 from tools.restoring import CannotRestore, Restorer
 
 AT_WORK: Image = {"state": "at work"}
+OVER: Image = {"state": "over"}
 
 
 class Words(Arguments):
@@ -86,12 +90,19 @@ class TaskRestorer(Restorer):
     kind = "task"
 
     def read(self, owner: int, key: str, *, lock: bool = False) -> Image | None:
-        task = AgentTask.objects.filter(pk=key, user_id=owner).first()
+        tasks = AgentTask.objects.select_for_update(no_key=True) if lock else AgentTask.objects.all()
+        task = tasks.filter(pk=key, user_id=owner).first()
         if task is None or task.status == TaskStatus.CANCELLED:
             return None
-        return AT_WORK if task.status in UNFINISHED else {"state": "over"}
+        return AT_WORK if task.status in UNFINISHED else OVER
+
+    def refusal(self, now: Image | None, target: Image | None) -> str:
+        if target is not None:
+            return "A helper that was called back does not begin anew; send another one off."
+        return "It is over, and its report has come." if now == OVER else ""
 
     def write(self, owner: int, key: str, image: Image | None) -> None:
-        if image is not None:
-            raise CannotRestore("a helper that was called back does not begin anew. Send another one off.")
-        call_back(AgentTask.objects.filter(pk=key, user_id=owner))
+        task = AgentTask.objects.get(pk=key, user_id=owner)
+        if not cancel_task(task, UNFINISHED, CALLED_BACK):
+            raise CannotRestore("it is over.")
+        transaction.on_commit(partial(stop_at_work, task))

@@ -1,6 +1,8 @@
 """What people take back: one call of an agent, or a person's own undo of one (mission D8)."""
 
+from collections.abc import Sequence
 from functools import partial
+from uuid import UUID
 
 from django.contrib.auth.models import User
 from django.db import transaction
@@ -10,27 +12,39 @@ from agents.refusals import Refused
 from memory.models import Thread
 from memory.news import tell
 from tools.models import AgentAction
-from tools.undo import CannotUndo, recorded, told, undo
+from tools.undo import CannotUndo, holding, locked, recorded, told, undo
 
 
 def take_back(action: AgentAction, user: User) -> AgentAction:
-    """Take back what a call did; its agent learns it with the next message. Returns the undo, an action itself.
+    """Take back what a call did; its agent learns it with the next message. Twice is the same as once.
 
     Args:
         action: from the user's own door.
 
+    Returns:
+        The undo, an action itself.
+
     Raises:
-        Refused: it was undone already, cannot be, or was changed since; nothing was taken back.
+        Refused: it cannot be, or was changed since; nothing was taken back.
     """
     with transaction.atomic():
-        thread = Thread.objects.select_for_update(no_key=True).get(pk=action.thread_id)
+        now = locked(action.pk, user.pk)
+        if now is not None and now.undone and (before := holding(now)):
+            return before
         try:
-            record, _ = undo(action.pk, user.pk)
+            undone = undo(action.pk, user.pk)
         except CannotUndo as problem:
             raise Refused("not_undone", str(problem)) from problem
-        words = told(action.undoes or action)
-        done = recorded(action, user.pk, record, words)
-        tell(thread.pk, f"The user has {'done this again' if action.undoes else 'undone this'}: {words}")
-        for changed in filter(None, (action.pk, action.undoes_id)):
-            transaction.on_commit(partial(announce_action, thread, changed))
+        done = recorded(action, user.pk, undone.record)
+        tell(action.thread_id, f"The user has {_news(action)}")
+        transaction.on_commit(partial(_announce, action.thread, undone.touched))
     return done
+
+
+def _news(action: AgentAction) -> str:
+    return f"done this again: {told(action.undoes)}" if action.undoes else f"undone this: {told(action)}"
+
+
+def _announce(thread: Thread, touched: Sequence[UUID]) -> None:
+    for action_id in touched:
+        announce_action(thread, action_id)

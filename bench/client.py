@@ -126,9 +126,8 @@ async def _unmeasured(work: list[Callable[[], Any]]) -> None:
 
 async def main() -> None:
     api = Api(os.environ["WAYMARK_ADDRESS"])
-    await answer_orders(
-        "ready", {"sign_in": api.sign_in, "make_goals": api.make_goals, "open": api.open, "batch": api.batch}
-    )
+    orders = (api.sign_in, api.set_budget, api.make_goals, api.open, api.batch)
+    await answer_orders("ready", {order.__name__: order for order in orders})
 
 
 if __name__ == "__main__":

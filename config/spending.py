@@ -12,6 +12,9 @@ WAYMARK_LEAST_OUTPUT_TOKENS = _env.int("WAYMARK_LEAST_OUTPUT_TOKENS", default=2_
 WAYMARK_BUDGET_UNATTENDED_SHARE = _env.float("WAYMARK_BUDGET_UNATTENDED_SHARE", default=0.9)
 WAYMARK_BUDGET_WARN_SHARE = _env.float("WAYMARK_BUDGET_WARN_SHARE", default=0.8)
 WAYMARK_BUDGET_PATIENCE_SECONDS = _env.float("WAYMARK_BUDGET_PATIENCE_SECONDS", default=30)
+for _name in ("WAYMARK_BUDGET_UNATTENDED_SHARE", "WAYMARK_BUDGET_WARN_SHARE"):
+    if not 0 < globals()[_name] <= 1:
+        raise ImproperlyConfigured(f"{_name} is a share: more than 0 and at most 1.")
 # What becomes of a model without a price under a budget in dollars: block or allow.
 WAYMARK_BUDGET_UNPRICED = _env.str("WAYMARK_BUDGET_UNPRICED", default="block")
 if WAYMARK_BUDGET_UNPRICED not in ("block", "allow"):

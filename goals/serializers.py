@@ -34,6 +34,7 @@ class GoalShape(serializers.ModelSerializer[Goal]):
     status = serializers.ChoiceField(GoalStatus.choices)
     live_run = serializers.UUIDField(source="thread.live_run", allow_null=True, help_text="The run at work, if any")
 
+    thread = serializers.UUIDField(source="thread_id", help_text="Of its conversation; a budget may be set for it")
     active_at = serializers.DateTimeField(source="thread.active_at", help_text="When you last wrote here")
 
     model = serializers.UUIDField(
@@ -42,7 +43,10 @@ class GoalShape(serializers.ModelSerializer[Goal]):
 
     class Meta:
         model = Goal
-        fields = ["id", "title", "description", "status", "blaze", "model", "live_run", "active_at", "created_at"]
+        fields = [
+            *("id", "thread", "title", "description", "status", "blaze", "model", "live_run"),
+            *("active_at", "created_at"),
+        ]
         read_only_fields = fields
 
 

@@ -16,6 +16,7 @@ from django.utils.translation import gettext as _
 from agents.live.markdown import render
 from agents.services import NOTICE
 from goals.context import Place, month_start
+from memory.metadata import MessageMetadata
 from memory.models import AgentRun, MessageType, RunStatus, Source, ThreadMessage
 from memory.text import clip
 
@@ -44,7 +45,8 @@ class Step:
 class Need:
     """A run that failed and can be tried again, or that waits for its person: for more money, or for a decision.
 
-    message: what was said of it; a wait for a decision has words of its own alone. budget: the one that may be raised.
+    message: what was said of it; a wait for a decision has words of its own alone. budget: the one that may be raised,
+    by so many dollars that the run goes on.
     """
 
     place: Place
@@ -52,6 +54,7 @@ class Need:
     message: ThreadMessage | None = None
     state: str = "failed"
     budget: str = ""
+    dollars: int = 1
 
 
 def latest_steps(user: User, places: Mapping[UUID, Place], resting: Collection[UUID] = ()) -> list[Step]:
@@ -86,8 +89,9 @@ def _wait(place: Place, run: AgentRun, told: ThreadMessage | None) -> Need:
         return Need(place, _("It waits for your decision."), state="waiting")
     if told is None:
         return Need(place, _("It waits for its budget."), state="paused")
-    budget = told.metadata["budget"] if told.metadata.get("more") else ""
-    return Need(place, told.content, told, "paused", budget)
+    metadata = MessageMetadata.model_validate(told.metadata)
+    budget = str(metadata.budget) if metadata.more else ""
+    return Need(place, told.content, told, "paused", budget, metadata.dollars)
 
 
 def _failures(user: User, places: Mapping[UUID, Place]) -> list[Need]:

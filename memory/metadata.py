@@ -32,7 +32,7 @@ class MessageMetadata(BaseModel):
     reason: why a run was ended, when it did not end by itself.
     budget: what the message says is about this budget, which its user may raise there; with the reason "budget" its run
         waits for that.
-    more: whether one press allows more of that budget.
+    more: whether one press allows more of that budget; dollars: how many, so that the run goes on.
     unpriced: kind of provider and model that have no price, which the run's budget needs.
     attempt, of: an error after which the run waits for the model and goes on by itself: which try it waits for, and
         how many there are. next_at: when it goes on.
@@ -51,6 +51,7 @@ class MessageMetadata(BaseModel):
     reason: Literal["", "stopped", "limit", "error", "budget"] = ""
     budget: UUID | None = None
     more: bool = False
+    dollars: int = 1
     unpriced: tuple[str, str] | None = None
     attempt: int | None = None
     of: int | None = None

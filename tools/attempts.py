@@ -1,5 +1,6 @@
 """One call of a tool and what became of it, as values."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -49,7 +50,7 @@ class Attempt:
 
     def done(self, outcome: Outcome) -> "Result":
         text, summary = observation(outcome.observation), clean(outcome.summary)
-        return Result(self, ActionStatus.DONE, text, summary, outcome.undo, outcome.undoes, outcome.said)
+        return Result(self, ActionStatus.DONE, text, summary, outcome.undo, outcome.touched, outcome.said)
 
     def fails(self, problem: str) -> "Result":
         return Result(self, ActionStatus.ERROR, observation(problem))
@@ -79,7 +80,7 @@ class Result:
     observation: str
     summary: str = ""
     undo: UndoRecord | None = None
-    undoes: UUID | None = None
+    touched: Sequence[UUID] = ()
     said: str | None = None
 
     @property

@@ -1,6 +1,7 @@
 """What a tool is. Plain Python: a tool is a view for the model, it parses arguments and calls a service."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import ClassVar
@@ -76,14 +77,14 @@ class Outcome:
     observation: what the model reads.
     summary: the object of the sentence in the chat's cell ("Created a note" + summary); may be empty.
     undo: what the call changed, by which it is taken back; None when there is nothing to undo.
-    undoes: the call that was taken back, if that is what this one did.
+    touched: other calls that stand otherwise now: what was taken back, if that is what this one did.
     said: text that the call delivered to the user as the agent's message (send_message); ends a conversational run.
     """
 
     observation: str
     summary: str = ""
     undo: UndoRecord | None = None
-    undoes: UUID | None = None
+    touched: Sequence[UUID] = ()
     said: str | None = None
 
 

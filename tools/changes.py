@@ -36,7 +36,8 @@ class UndoRecord(BaseModel):
 
 
 class Verdict(StrEnum):
-    """What an undo does with a change. BACK_ALREADY: it is as it was before, so there is nothing to do."""
+    """What an undo does with a change. BACK_ALREADY: it is as before, nothing is to be done. CONFLICT: it was changed
+    since. LASTING: nobody can take it back."""
 
     UNDO = "undo"
     BACK_ALREADY = "back_already"
@@ -59,27 +60,24 @@ class Finding:
     target: Image | None = None
 
 
-def compared(change: Change, now: Image | None, hanging: str = "") -> Finding:
+def compared(change: Change, now: Image | None) -> Finding:
     """Compare a change with how its thing stands now. Nothing that was done since is ever lost.
 
     Args:
         now: all fields; None when the thing is not there.
-        hanging: what would be lost with the thing if it was removed; empty when nothing would.
     """
     if change.before is None:
-        return _creation(change, now, hanging)
+        return _creation(change, now)
     if change.after is None:
         return _removal(change, now)
     return _update(change, now)
 
 
-def _creation(change: Change, now: Image | None, hanging: str) -> Finding:
+def _creation(change: Change, now: Image | None) -> Finding:
     if now is None:
         return Finding(Verdict.BACK_ALREADY, change)
     if moved := _differing(change.after or {}, now):
         return Finding(Verdict.CONFLICT, change, "It was changed since.", moved, now)
-    if hanging:
-        return Finding(Verdict.CONFLICT, change, hanging, (), now)
     return Finding(Verdict.UNDO, change, now=now, target=None)
 
 

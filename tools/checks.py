@@ -34,11 +34,14 @@ def _check_restorers() -> Iterator[CheckMessage]:
     kinds: Counter[str] = Counter()
     for path in settings.AGENT_RESTORERS:
         try:
-            restorer: type[Restorer] = import_string(path)
+            restorer = import_string(path)
         except ImportError as error:
             yield Error(f"AGENT_RESTORERS: {error}", hint=f"Correct or remove {path!r}.", id="tools.E008")
-        else:
+            continue
+        if isinstance(restorer, type) and issubclass(restorer, Restorer):
             kinds[restorer.kind] += 1
+        else:
+            yield Error(f"AGENT_RESTORERS: {path!r} is no Restorer.", id="tools.E010")
     for kind, count in kinds.items():
         if count > 1:
             yield Error(f"Two restorers are for {kind!r}.", id="tools.E009")

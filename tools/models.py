@@ -40,15 +40,16 @@ class ActionQuerySet(OwnedQuerySet["AgentAction"]):
         return self.filter(status=ActionStatus.PROPOSED, approval__state=ApprovalState.REQUESTED)
 
     def with_standing(self) -> Self:
-        """With `reversible`: whether it is known how to take it back, and `taken_back`: the undo that holds now, if
-        there is one. Without reading what was changed, which may be long."""
+        """With `reversible`: whether it is known how to take it back, and of what was undone `taken_back`: the undo
+        that holds, and `repeatable`: whether that can be taken back in turn. Without what was changed, which may be
+        long."""
+        changed = models.Q(status=ActionStatus.DONE, undone=False, undo__changes__0__isnull=False)
         holds = AgentAction.objects.filter(undoes=models.OuterRef("pk"), undone=False).order_by("-created_at")
         return self.annotate(
-            reversible=models.Case(
-                models.When(status=ActionStatus.DONE, undone=False, undo__isnull=False, then=True), default=False
-            ),
+            reversible=models.Case(models.When(changed, then=True), default=False),
             taken_back=models.Subquery(holds.values("pk")[:1]),
-        )
+            repeatable=models.Exists(holds.filter(changed)),
+        ).defer("undo")
 
 
 class AgentAction(models.Model):

@@ -40,8 +40,8 @@ class Restorer(ABC):
             CannotRestore: what it hangs on is gone, or it cannot be put back.
         """
 
-    def hanging(self, owner: int, key: str) -> str:
-        """What would be lost with the thing, as a sentence; empty when nothing would."""
+    def refusal(self, now: Image | None, target: Image | None) -> str:
+        """Why such a thing cannot be put from one standing into another, as a sentence; empty when it can."""
         return ""
 
     def change(self, key: str, name: str, before: Image | None, after: Image | None) -> Change:

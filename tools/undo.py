@@ -1,15 +1,15 @@
 """Taking back what calls did: what would become of each part, and the undo, which is an action itself, so that it can
 be taken back in turn (mission D8, cases UND-01 and UND-02).
 
-Lock order: thread, action, things. Of one action all is taken back or nothing.
+Lock order: action, things, thread. Of one action all is taken back or nothing.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Self
 from uuid import UUID
 
 from django.db.models.functions import Now
-from pydantic import ValidationError
 
 from memory.ids import new_id
 from tools import registry
@@ -19,15 +19,31 @@ from tools.models import ActionStatus, AgentAction
 from tools.restoring import CannotRestore, all_restorers
 
 NAME = "undo_action"
-DIFFERS = "It was changed since; nothing of this action was taken back, so that nothing is lost."
+NOTHING = "There is nothing about this that could be undone."
 
 
 class CannotUndo(Exception):
-    """Nothing was taken back; the message is for people and models. `findings` say why, part by part."""
+    """Nothing was taken back; the message is for people and models."""
 
-    def __init__(self, message: str, findings: Sequence[Finding] = ()) -> None:
-        super().__init__(message)
-        self.findings = findings
+    @classmethod
+    def because(cls, parts: Sequence[Finding]) -> Self:
+        """Of what nothing can be taken back as it stands."""
+        kept = [part for part in parts if part.verdict in (Verdict.CONFLICT, Verdict.LASTING)]
+        if not kept:
+            return cls("It is as it was before; there is nothing to undo.")
+        return cls(" ".join(["Nothing was undone.", *map(said, kept)]))
+
+
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """
+    record: what the undo changed in turn. parts: what became of each part.
+    touched: the actions that stand otherwise now: this one, and if it was an undo itself, what that had taken back.
+    """
+
+    record: UndoRecord
+    parts: Sequence[Finding]
+    touched: Sequence[UUID]
 
 
 @dataclass(slots=True)
@@ -48,17 +64,20 @@ class Standing:
         key = change.kind, change.id
         if key not in self.seen:
             self.seen[key] = restorer.read(self.owner, change.id, lock=self.lock)
-        hanging = restorer.hanging(self.owner, change.id) if change.before is None else ""
-        found = compared(change, self.seen[key], hanging)
+        now = self.seen[key]
+        found = compared(change, now)
+        if found.verdict is not Verdict.BACK_ALREADY and (why := restorer.refusal(now, change.before)):
+            return Finding(Verdict.LASTING, change, why, now=now)
         if found.verdict is Verdict.UNDO:
             self.seen[key] = found.target
         return found
 
 
 def recent(owner: int, thread_id: UUID, most: int) -> Iterable[AgentAction]:
-    """The last calls of a thread that did something, the newest first."""
-    mine = AgentAction.objects.filter(user_id=owner, thread_id=thread_id, status=ActionStatus.DONE)
-    return mine.exclude(effect=Effect.PURE).order_by("-created_at", "-step", "-position")[:most]
+    """The last calls of a thread's agent that did something, the newest first."""
+    mine = AgentAction.objects.with_standing().defer("undo", "output", "arguments")
+    did = mine.filter(user_id=owner, thread_id=thread_id, status=ActionStatus.DONE, run__isnull=False)
+    return did.exclude(effect=Effect.PURE).order_by("-created_at", "-step", "-position")[:most]
 
 
 def told(action: AgentAction) -> str:
@@ -67,71 +86,98 @@ def told(action: AgentAction) -> str:
     return f"{tool.wording.done if tool else action.tool} {action.summary}".strip()
 
 
-def record_of(action: AgentAction) -> UndoRecord | None:
-    """What is known of what a call changed; None when there is nothing to take back."""
+def said(part: Finding) -> str:
+    """What becomes of one part, as a sentence."""
+    name = f"“{part.change.name}”: " if part.change else ""
+    match part.verdict:
+        case Verdict.UNDO:
+            return f"{name}it is as it was before."
+        case Verdict.BACK_ALREADY:
+            return f"{name}it was as before already."
+        case _:
+            fields = f" ({', '.join(part.fields)})" if part.fields else ""
+            return f"{name}{part.why}{fields}"
+
+
+def record_of(action: AgentAction) -> UndoRecord:
+    """What a call changed."""
     if action.status != ActionStatus.DONE or action.undo is None:
-        return None
-    try:
-        return UndoRecord.model_validate(action.undo)
-    except ValidationError:
-        return None
+        return UndoRecord()
+    return UndoRecord.model_validate(action.undo)
 
 
 def can_be_undone(action: AgentAction) -> bool:
-    record = record_of(action)
-    return record is not None and bool(record.changes) and not action.undone
+    """Whether it is known how, and it was not done yet; whether the things have been changed since is seen then."""
+    return bool(record_of(action).changes) and not action.undone
 
 
 def findings(action: AgentAction, standing: Standing) -> list[Finding]:
     """What an undo would do with each part of what a call did, the last one first."""
-    record = record_of(action) or UndoRecord()
+    record = record_of(action)
     parts = [standing.finding(change) for change in reversed(record.changes)]
     return parts + [Finding(Verdict.LASTING, why=words) for words in record.lasting]
 
 
-def preview(actions: Iterable[AgentAction], owner: int) -> list[tuple[AgentAction, list[Finding]]]:
-    """What would become of each of these, taken back in this order. Changes nothing."""
-    standing = Standing(owner)
-    return [(action, findings(action, standing)) for action in actions]
+def is_possible(parts: Sequence[Finding]) -> bool:
+    """Whether something would be taken back, and nothing lost by it."""
+    verdicts = {part.verdict for part in parts}
+    return Verdict.UNDO in verdicts and Verdict.CONFLICT not in verdicts
 
 
-def undo(action_id: UUID, owner: int) -> tuple[UndoRecord, list[Finding]]:
+def holding(action: AgentAction) -> AgentAction | None:
+    """The undo of an action that holds now."""
+    return AgentAction.objects.filter(undoes=action, undone=False).order_by("-created_at").first()
+
+
+def undo(action_id: UUID, owner: int) -> Undone:
     """Take back what a call did, within an open transaction, and mark it as undone.
-
-    Returns:
-        What this changed in turn, and what became of each part.
 
     Raises:
         CannotUndo: it is not the owner's, was undone already, or a part of it has been changed since.
     """
-    action = AgentAction.objects.select_for_update(no_key=True).filter(pk=action_id, user_id=owner).first()
-    if action is None:
-        raise CannotUndo("There is no such action.")
-    if action.undone:
-        raise CannotUndo("This was undone already.")
+    action = locked(action_id, owner)
+    if action is None or action.undone:
+        raise CannotUndo("This was undone already." if action else "There is no such action.")
     if not can_be_undone(action):
-        raise CannotUndo("There is nothing about this that could be undone.")
+        raise CannotUndo(NOTHING)
     parts = findings(action, Standing(owner, lock=True))
-    if any(part.verdict is Verdict.CONFLICT for part in parts):
-        raise CannotUndo(DIFFERS, parts)
-    changes = [_put_back(part.change, part, owner) for part in parts if part.change and part.verdict is Verdict.UNDO]
-    if not changes:
-        raise CannotUndo("It is as it was before; there is nothing to undo.", parts)
-    AgentAction.objects.filter(pk=action.pk).update(undone=True)
-    AgentAction.objects.filter(undone_by=action).update(undone=False)
-    return UndoRecord(changes=tuple(changes)), parts
+    if not is_possible(parts):
+        raise CannotUndo.because(parts)
+    changes: list[Change] = []
+    lasting: list[str] = []
+    for part in parts:
+        if part.change and part.verdict is Verdict.UNDO:
+            restorer = all_restorers()[part.change.kind]
+            _put_back(part.change, part, owner)
+            changes.append(restorer.change(part.change.id, part.change.name, part.now, part.target))
+            lasting += filter(None, [restorer.refusal(part.target, part.now)])
+    record = UndoRecord(lasting=tuple(lasting)) if lasting else UndoRecord(changes=tuple(changes))
+    return Undone(record, parts, _marked(action))
 
 
-def _put_back(change: Change, part: Finding, owner: int) -> Change:
-    restorer = all_restorers()[change.kind]
+def locked(action_id: UUID, owner: int) -> AgentAction | None:
+    return AgentAction.objects.select_for_update(no_key=True).filter(pk=action_id, user_id=owner).first()
+
+
+def _put_back(change: Change, part: Finding, owner: int) -> None:
     try:
-        restorer.write(owner, change.id, part.target)
+        all_restorers()[change.kind].write(owner, change.id, part.target)
     except CannotRestore as error:
         raise CannotUndo(f"“{change.name}” cannot be put back: {error}") from error
-    return restorer.change(change.id, change.name, part.now, part.target)
 
 
-def recorded(action: AgentAction, owner: int, record: UndoRecord, words: str) -> AgentAction:
+def _marked(action: AgentAction) -> list[UUID]:
+    """Mark an action as undone; what it had undone itself holds again, and so on to the first."""
+    touched, undone, each = [], True, action
+    while True:
+        AgentAction.objects.filter(pk=each.pk).update(undone=undone)
+        touched.append(each.pk)
+        if each.undoes is None:
+            return touched
+        each, undone = each.undoes, not undone
+
+
+def recorded(action: AgentAction, owner: int, record: UndoRecord) -> AgentAction:
     """Write down that a person took an action back: an action of theirs, without a run."""
     return AgentAction.objects.create(
         id=new_id(),
@@ -144,9 +190,9 @@ def recorded(action: AgentAction, owner: int, record: UndoRecord, words: str) ->
         effect=Effect.LOCAL,
         risk=Risk.ALLOWED,
         reversal=Reversal.UNDOABLE,
-        arguments={"action": str(action.pk)},
+        arguments={"id": str(action.pk)},
         status=ActionStatus.DONE,
-        summary=words,
+        summary=told(action),
         undo=record.model_dump(mode="json"),
         undoes=action,
         started_at=Now(),

@@ -17,7 +17,7 @@ from agents.serializers import ActionShape, ApprovalShape, DecisionBody, Nothing
 from agents.undoing import take_back
 from tools.changes import Finding
 from tools.models import AgentAction, Approval, ApprovalState, Resolution
-from tools.undo import preview
+from tools.undo import Standing, can_be_undone, findings, is_possible
 
 NEWEST_FIRST = Order(("requested_at", "pk"), descending=True)
 STATE = OpenApiParameter("state", str, enum=ApprovalState.values)
@@ -66,12 +66,13 @@ class UndoAction(ApiView):
     @documented("Read what an undo would do, part by part", {200: UndoShape}, errors=(401, 404))
     def get(self, request: Request, action_id: UUID) -> Response:
         action = get_object_or_404(AgentAction.objects.for_user(self.user), pk=action_id)
-        ((_, parts),) = preview([action], self.user.pk)
-        return Response({"parts": [part_json(part) for part in parts]})
+        parts = findings(action, Standing(self.user.pk)) if can_be_undone(action) else []
+        return Response({"possible": is_possible(parts), "parts": [part_json(part) for part in parts]})
 
     @documented("Take a call back; answers the undo, which can be taken back in turn", {200: ActionShape})
     def post(self, request: Request, action_id: UUID) -> Response:
-        """400 with the code not_undone, and nothing is taken back, when it was undone already or changed since."""
+        """Twice is the same as once. 400 with the code not_undone, and nothing is taken back, when it was changed since
+        or cannot be undone."""
         action = get_object_or_404(AgentAction.objects.for_user(self.user), pk=action_id)
         self.body(NothingBody)
         return Response(ActionShape(take_back(action, self.user)).data)

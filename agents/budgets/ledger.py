@@ -1,5 +1,6 @@
 """Reserve, book, release: each one transaction, in which the run is locked first and then its budgets in order."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -37,9 +38,10 @@ MOST = Amount(Decimal(10) ** 9, 2**60)
 class Shortage:
     """Why nothing could be reserved.
 
-    until: when the budget's next window begins; None when it has none.
+    until: when the budget begins anew and is enough again; None when that does not come.
     waits: whether it is only held for other work that goes on, and may be free soon.
     left, least: what could be had of it, and what the call may come to at most.
+    share: how much of the budget there is for this work.
     """
 
     budget: Budget
@@ -47,6 +49,12 @@ class Shortage:
     waits: bool
     left: Amount
     least: Amount
+    share: Decimal
+
+    @property
+    def dollars(self) -> int:
+        """How many dollars more are enough, rounded up."""
+        return max(1, math.ceil((self.least.money - self.left.money) / self.share))
 
     @property
     def is_of_money(self) -> bool:
@@ -115,24 +123,34 @@ def reserve(
     return granted
 
 
-def release(run_id: UUID) -> list[Budget]:
+def release(run_id: UUID) -> bool:
     """Book what a run has spent, and let go of the rest; while a worker has it, nothing happens. May be repeated.
 
     Returns:
-        The budgets of which most is spent now, for the first time in their window.
+        Whether there may be something in `nearly_spent`.
     """
     with transaction.atomic():
         metered = AgentRun.objects.select_related("thread").filter(pk=run_id, metered=True)
         run = metered.select_for_update(of=("self",), no_key=True).first()
-        return _release(run) if run is not None and run.lease_token is None else []
+        return run is not None and run.lease_token is None and _release(run)
 
 
-def _release(run: AgentRun) -> list[Budget]:
-    warned = _book(run.thread, _unbooked(run), list(Reservation.objects.filter(run=run)))
+def nearly_spent(thread: Thread) -> list[Budget]:
+    """The budgets above a thread, locked, of which most is spent and whose user has not been told in this window."""
+    return [budget for budget in _locked(thread, threads_above(agentable_of(thread))) if _is_nearly_spent(budget)]
+
+
+def _is_nearly_spent(budget: Budget) -> bool:
+    """And nobody was told."""
+    return budget.counts and budget.warned_at is None and share_spent(budget) >= settings.WAYMARK_BUDGET_WARN_SHARE
+
+
+def _release(run: AgentRun) -> bool:
+    warns = _book(run.thread, _unbooked(run), list(Reservation.objects.filter(run=run)))
     run.booked, run.booked_tokens = run.charged, run.charged_tokens
     run.held, run.held_tokens, run.metered = Decimal(0), 0, False
     run.save(update_fields=["booked", "booked_tokens", "held", "held_tokens", "metered"])
-    return warned
+    return warns
 
 
 def release_all(threads: Sequence[UUID]) -> None:
@@ -204,7 +222,12 @@ def locked(user_id: int, which: Q) -> list[Budget]:
 
 def _locked(thread: Thread, threads: Sequence[UUID]) -> list[Budget]:
     """The budgets above a thread."""
-    return locked(thread.user_id, Q(thread=None) | Q(thread__in=threads))
+    return locked(thread.user_id, above(threads))
+
+
+def above(threads: Sequence[UUID]) -> Q:
+    """Which budgets hold what is done in the first of these threads, of which each works for the next."""
+    return Q(thread=None) | Q(thread__in=threads)
 
 
 def now_there() -> datetime:
@@ -227,9 +250,13 @@ def _spent(budget: Budget) -> Amount:
     return Amount(budget.spent, budget.spent_tokens)
 
 
+def _share(*, attended: bool) -> Decimal:
+    return Decimal(1) if attended else Decimal(str(settings.WAYMARK_BUDGET_UNATTENDED_SHARE))
+
+
 def limit(budget: Budget, *, attended: bool) -> Amount:
     """How much of a budget there is for work that somebody waits for, or does not."""
-    share = Decimal(1) if attended else Decimal(str(settings.WAYMARK_BUDGET_UNATTENDED_SHARE))
+    share = _share(attended=attended)
     money = MOST.money if budget.money is None else (budget.money + budget.extra) * share
     tokens = MOST.tokens if budget.tokens is None else int(budget.tokens * share)
     return Amount(money, tokens)
@@ -258,9 +285,9 @@ def _hold(budget: Budget, has: Reservation, wanted: Amount) -> None:
     has.save()
 
 
-def _book(thread: Thread, spent: Amount, held: Sequence[Reservation]) -> list[Budget]:
-    by_budget = {each.budget_id: each for each in held}
-    most_is_spent = []
+def _book(thread: Thread, spent: Amount, held: Sequence[Reservation]) -> bool:
+    """Returns whether most of a budget is spent, and nobody was told."""
+    by_budget, warns = {each.budget_id: each for each in held}, False
     for budget in _locked(thread, threads_above(agentable_of(thread))):
         if not budget.counts:
             continue
@@ -269,12 +296,10 @@ def _book(thread: Thread, spent: Amount, held: Sequence[Reservation]) -> list[Bu
             budget.reserved_tokens -= has.tokens
         budget.spent += spent.money
         budget.spent_tokens += spent.tokens
-        if budget.warned_at is None and share_spent(budget) >= settings.WAYMARK_BUDGET_WARN_SHARE:
-            budget.warned_at = budget.now
-            most_is_spent.append(budget)
+        warns |= _is_nearly_spent(budget)
         budget.save()
     Reservation.objects.filter(pk__in=[each.pk for each in held]).delete()
-    return most_is_spent
+    return warns
 
 
 def share_spent(budget: Budget) -> float:
@@ -285,6 +310,14 @@ def share_spent(budget: Budget) -> float:
 
 def _shortage(budget: Budget, run: AgentRun | None, least: Amount, left: Amount, *, attended: bool) -> Shortage:
     unbooked = _unbooked(run) if run else NOTHING
+    whole = limit(budget, attended=attended).minus(Amount(budget.extra * _share(attended=attended), 0))
     unspent = limit(budget, attended=attended).minus(_spent(budget)).minus(unbooked)
-    until = windows.ends(budget.window, budget.now, budget.zone)
-    return Shortage(budget, until, budget.counts and unspent.covers(least), left, least)
+    until = windows.ends(budget.window, budget.now, budget.zone) if whole.covers(least) else None
+    waits = budget.counts and unspent.covers(least)
+    return Shortage(budget, until, waits, left, least, _share(attended=attended))
+
+
+def has_changed(seen: Budget) -> bool:
+    """Whether a budget allows something else by now, or is gone, since it was seen."""
+    now = Budget.objects.filter(pk=seen.pk).values_list("money", "tokens", "extra").first()
+    return now != (seen.money, seen.tokens, seen.extra)

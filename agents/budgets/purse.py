@@ -116,7 +116,7 @@ class Purse:
     def _reserve(self, least: Amount, full: Amount) -> None:
         if self.price is None:
             with orm():
-                if forbids_unpriced(self.lease.user_id):
+                if forbids_unpriced(self.lease.user_id, self.threads):
                     raise Unpriced(self.model)
         until = time.monotonic() + settings.WAYMARK_BUDGET_PATIENCE_SECONDS
         while True:
@@ -137,8 +137,8 @@ class Purse:
             return ledger.reserve(lease.run_id, lease.token, self.threads, least, full, attended=self.attended)
 
 
-def forbids_unpriced(user_id: int) -> bool:
-    """Whether a model without a price may not be asked: a budget in dollars could not hold."""
+def forbids_unpriced(user_id: int, threads: Sequence[UUID]) -> bool:
+    """Whether a model without a price may not be asked below these threads: a budget in dollars could not hold."""
     if settings.WAYMARK_BUDGET_UNPRICED != "block":
         return False
-    return Budget.objects.filter(user=user_id, money__isnull=False).exists()
+    return Budget.objects.filter(ledger.above(threads), user=user_id, money__isnull=False).exists()

@@ -58,6 +58,9 @@ def limit_month(user: User, money: Decimal | None) -> None:
 def allow_more(budget: Budget, dollars: Decimal = MORE) -> None:
     """Add to a budget for its present window only (mission C5 "+$1").
 
+    Args:
+        dollars: US dollars.
+
     Raises:
         Refused: it has no window, or no limit in dollars.
     """
@@ -88,7 +91,8 @@ def current(budgets: Iterable[Budget], user: User) -> list[Budget]:
 
 
 def let_wait_end(user: User) -> None:
-    """Runs that wait for a budget try again, with the step at which they stopped."""
+    """Runs that wait for a budget try again, with the step at which they stopped: it was changed, or what is reckoned
+    with (a price, the model, the time zone of its windows)."""
     waiting = AgentRun.objects.for_user(user).filter(status=RunStatus.WAITING_BUDGET).select_related("thread")
     for run in waiting:
         retry_now(run)

@@ -29,12 +29,15 @@ def paused(out: OutOfBudget) -> str:
     shortage = out.shortage
     left, least = shortage.left, shortage.least
     if left.money < least.money:
-        why = f"{amount_of(max(left.money, Decimal(0)))} is left, and it may cost up to {amount_of(least.money)}."
+        state = "is left" if left.money >= 0 else "more than that is spent or held"
+        why = f"{amount_of(abs(left.money))} {state}, and it may cost up to {amount_of(least.money)}."
     else:
         why = f"{max(left.tokens, 0):,} tokens are left, and it may take up to {least.tokens:,}."
     said = f"{whose(shortage.budget)} of {limits_of(shortage.budget)} does not allow another call of the model: {why}"
     if shortage.waits:
         return f"{said} Other work holds what is left of it; I look again soon."
+    if not shortage.budget.counts:
+        return f"{said} Raise the limit, or stop me here: what you write then begins a run of its own."
     if shortage.until is not None:
         return f"{said} I go on when it begins anew, or when you allow more."
     return f"{said} I go on when you allow more."

@@ -1,31 +1,30 @@
 """What a stopped run had done and what it had not, in words for its user."""
 
 from collections.abc import Sequence
+from uuid import UUID
 
-from tools.attempts import Result
-from tools.models import ActionStatus
+from agents.live.steps import intention
+from memory.pool import orm
+from tools.models import ActionStatus, AgentAction
+from tools.undo import told
 
 LEFT = {ActionStatus.CANCELLED: "Not done", ActionStatus.UNKNOWN: "Not known whether it happened"}
 
 
-def account(finished: Sequence[Result]) -> str:
-    done = [_deed(result) for result in finished if result.status is ActionStatus.DONE]
+def account(run_id: UUID) -> str:
+    """From what is on record, whichever worker has done it."""
+    with orm():
+        actions = list(AgentAction.objects.filter(run=run_id).order_by("step", "position"))
+    done = [_small(told(action)) for action in actions if action.status == ActionStatus.DONE]
     text = f"Done before that: {'; '.join(done)}." if done else "Nothing had been done yet."
     for status, words in LEFT.items():
-        if left := [_intent(result) for result in finished if result.status is status]:
+        if left := _intentions(actions, status):
             text += f" {words}: {'; '.join(left)}."
     return text
 
 
-def _deed(result: Result) -> str:
-    tool = result.attempt.tool
-    return _small(f"{tool.wording.done if tool else result.attempt.call.name} {result.summary}")
-
-
-def _intent(result: Result) -> str:
-    tool, arguments = result.attempt.tool, result.attempt.arguments
-    subject = tool.subject(arguments) if tool and arguments else ""
-    return _small(f"{tool.wording.doing if tool else result.attempt.call.name} {subject}")
+def _intentions(actions: Sequence[AgentAction], status: ActionStatus) -> list[str]:
+    return [_small(intention(action)) for action in actions if action.status == status]
 
 
 def _small(phrase: str) -> str:

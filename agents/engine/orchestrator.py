@@ -34,6 +34,7 @@ from agents.live.events import Think
 from agents.live.stream import disown, publish
 from agents.providers import pool as provider_pool
 from agents.providers.base import Provider, TextDelta
+from agents.secrets import Unreadable
 from memory import quarantine, transcript
 from memory.attachments import loader
 from memory.degrade import Remedy
@@ -79,11 +80,14 @@ def _summoned(run_id: UUID) -> Summons | None:
         return summon(run_id)
     except DATABASE_AWAY:
         raise
+    except Unreadable as error:
+        log.warning("the key of the model cannot be read", error=str(error))
+        give_up(run_id, Ending.without_key())
     except Exception:
         log.exception("run cannot be assembled")
-        give_up(run_id)
-        payment.let_go(run_id)
-        return None
+        give_up(run_id, Ending.broken())
+    payment.let_go(run_id)
+    return None
 
 
 class HandedOver(Exception):
@@ -171,7 +175,7 @@ class Orchestrator:
                 ending = self._run(steps, history)
                 # A run that is to stop does not wait first: it would be taken up again at once, to wait again.
                 waits = ending.status in WAITS and self.held.cancel.is_set()
-                return Ending.stopped(steps.finished, steps.thinker.settled) if waits else ending
+                return Ending.stopped(self.held.lease.run_id, steps.thinker.settled) if waits else ending
         except (HandedOver, Parked, journal.LeaseLost, *DATABASE_AWAY):
             raise
         except Exception:
@@ -187,7 +191,7 @@ class Orchestrator:
             for event in self._loop(steps, history.messages, unanswered).run():
                 self._handle(event, steps)
         except Cancelled:
-            return Ending.stopped(steps.finished, thinker.settled)
+            return Ending.stopped(self.held.lease.run_id, thinker.settled)
         except LimitReached as limit:
             return Ending.limited(limit, thinker.settled)
         except OutOfBudget as out:

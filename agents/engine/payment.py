@@ -1,17 +1,17 @@
 """How a run pays: its purse, and what becomes of it when the run lets go (docs/reliability.md, invariant I17)."""
 
-import dataclasses
 from datetime import timedelta
 from functools import partial
 from uuid import UUID
 
 import structlog
 from django.conf import settings
+from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 
+from agents.agentable import agentable_of
 from agents.budgets import ledger, words
-from agents.budgets.models import Budget
 from agents.budgets.purse import Purse, Unpriced, forbids_unpriced
 from agents.budgets.worst import AROUND_EACH, Given, answer_at_most, charged, cost_at_most
 from agents.connections import Choice
@@ -19,12 +19,13 @@ from agents.engine.assemble import Summons
 from agents.engine.cells import text_cell
 from agents.engine.journal import surely
 from agents.engine.leases import Held
+from agents.engine.notices import locked, write
 from agents.live.announce import announce_message
 from agents.models import CallStatus, ModelCall
 from agents.prices import prices_of
 from agents.providers.base import Usage
 from memory.metadata import MessageMetadata
-from memory.models import AgentRun, RunStatus, Source, Thread, ThreadMessage
+from memory.models import AgentRun, RunStatus, Source, Thread
 from memory.pool import DATABASE_AWAY, orm
 
 log = structlog.get_logger(__name__)
@@ -60,8 +61,8 @@ def let_go(run_id: UUID) -> None:
     next sweep."""
     try:
         with orm():
-            for budget in surely(partial(ledger.release, run_id), lambda: None):
-                _warn(run_id, budget)
+            if surely(partial(ledger.release, run_id), lambda: None):
+                _warn(run_id)
     except DATABASE_AWAY as error:
         log.warning("reservations are left to the sweeper", run=str(run_id), error=str(error))
     except Exception:
@@ -76,7 +77,7 @@ def reserve_beside(call: ModelCall, choice: Choice, words_given: str) -> int | N
     with orm():
         thread = _thread(call)
         price = prices_of(thread.user_id).of(choice.endpoint, choice.model)
-        if price is None and forbids_unpriced(thread.user_id):
+        if price is None and forbids_unpriced(thread.user_id, ledger.threads_above(agentable_of(thread))):
             raise Unpriced(call.model)
         return most if ledger.reserve_beside(call, thread, cost_at_most(price, given.most, most)) else None
 
@@ -110,12 +111,17 @@ def sweep() -> None:
             log.exception("a call cannot be booked", call=str(call.pk))
 
 
-def _warn(run_id: UUID, budget: Budget) -> None:
-    """Say in the chat that most of a budget is spent, once in its window."""
+def _warn(run_id: UUID) -> None:
+    """Say in the chat that most of a budget is spent, once in its window. What could not be said now, the next run that
+    pays says."""
     run = AgentRun.objects.select_related("thread").filter(pk=run_id).first()
     if run is None or run.status == RunStatus.WAITING_BUDGET:  # it says so itself
         return
-    text = words.most_is_spent(budget, ledger.share_spent(budget))
-    cell = text_cell(Source.ERROR, text, MessageMetadata(budget=budget.pk))
-    message = ThreadMessage.objects.create(thread=run.thread, run=run, **dataclasses.asdict(cell))
-    announce_message(message, budget.user_id)
+    with locked(run.thread_id):
+        for budget in ledger.nearly_spent(run.thread):
+            text = words.most_is_spent(budget, ledger.share_spent(budget))
+            cell = text_cell(Source.ERROR, text, MessageMetadata(budget=budget.pk))
+            (message,) = write(run.thread_id, run_id, [cell])
+            budget.warned_at = budget.now
+            budget.save(update_fields=["warned_at"])
+            transaction.on_commit(partial(announce_message, message, budget.user_id))

@@ -13,11 +13,11 @@ from agents.engine.calls import Call
 from agents.engine.cells import said_cells, tool_cell
 from agents.engine.journal import Cell, Lease, NextCall, Progress, Pulse
 from agents.engine.leases import Held
+from agents.engine.notices import write
 from agents.live.announce import announce_action, announce_taken, call_changed, cell_posted
 from agents.live.events import Event, MessagePosted
 from agents.live.stream import publish
 from memory.messages import Message
-from memory.models import ThreadMessage
 from memory.pool import orm, orm_connection
 from tools.attempts import Attempt, Result
 from tools.models import ActionStatus
@@ -84,9 +84,9 @@ class Record:
         self.has_next_call = progress.step > before[0]
         assert call.result is not None
         self.announce(self._changed(call), *self._posted(said_cells([call.result])))
-        if call.result.undoes:
+        for action_id in call.result.touched:
             with orm():
-                announce_action(self.summons.thread, call.result.undoes)
+                announce_action(self.summons.thread, action_id)
         self.heed(pulse)
         return call.result
 
@@ -123,9 +123,8 @@ class Record:
     def show(self, calls: Sequence[Call]) -> None:
         """Give calls that were not in a reply a cell in the thread."""
         cells = [tool_cell(call.cell, call.attempt.action_id) for call in calls]
-        run = {"run_id": self.lease.run_id, "thread_id": self.lease.thread_id}
         with orm():
-            ThreadMessage.objects.bulk_create(ThreadMessage(**run, **dataclasses.asdict(cell)) for cell in cells)
+            write(self.lease.thread_id, self.lease.run_id, cells)
         self.announce(*self._posted(cells))
 
     def heed(self, pulse: Pulse) -> None:

@@ -104,7 +104,6 @@ def recover(steps: Steps, history: Transcript) -> tuple[ToolUse, ...]:
         _taken_up(steps, row, calls[row.position], history.reply_seq + 1 + row.position)
         for row in RecordedCall.read(OPEN_STEP, where)
     ]
-    steps.finished = [call.result for call in steps.record.calls if call.result]
     steps.record.spoken = bool(pool.execute(SPOKEN, where)[0][0])
     return reply.calls
 

@@ -9,8 +9,9 @@ from django.core.exceptions import ObjectDoesNotExist
 from django.db import transaction
 
 from agents.agentable import Agentable, agentable_of
-from agents.budgets import words
+from agents.budgets import ledger, words
 from agents.budgets.ledger import OutOfBudget
+from agents.budgets.models import Budget
 from agents.budgets.worst import NOTHING, Amount
 from agents.connections import Choice
 from agents.engine import bell, journal
@@ -32,7 +33,6 @@ from memory.messages import Message, assistant
 from memory.metadata import MessageMetadata
 from memory.models import WAITS, RunStatus, Source, Thread
 from memory.pool import orm, orm_connection
-from tools.attempts import Result
 
 UNFINISHED = {
     Finish.LENGTH: "The answer is cut off: the model reached the longest answer it may give.",
@@ -43,6 +43,9 @@ UNFINISHED = {
 LOOK_AGAIN = 60.0
 """Seconds after which a run that waits for what others hold of its budget is taken up again."""
 
+LOOK_AGAIN_AT_LATEST = 3600.0
+"""Seconds after which every run that waits for a budget is: whoever allowed more may have died before it woke it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Ending:
@@ -50,6 +53,7 @@ class Ending:
 
     report: what a waiting parent is told.
     again_after: seconds until it makes sense to ask the model again.
+    short_of: the budget that it waits for.
     """
 
     status: RunStatus
@@ -60,6 +64,7 @@ class Ending:
     messages: Sequence[Message] = ()
     cells: Sequence[Cell] = ()
     again_after: float | None = None
+    short_of: Budget | None = None
 
     @classmethod
     def done(cls, reply: Reply | None, settled: Settled) -> Self:
@@ -76,8 +81,8 @@ class Ending:
         return cls(RunStatus.SUCCEEDED, settled, report=text, messages=[reply.message], cells=cells)
 
     @classmethod
-    def stopped(cls, finished: Sequence[Result], settled: Settled) -> Self:
-        text = f"Stopped by you. {account(finished)}"
+    def stopped(cls, run_id: UUID, settled: Settled) -> Self:
+        text = f"Stopped by you. {account(run_id)}"
         cell = text_cell(Source.AGENT, text, MessageMetadata(reason="stopped"))
         told = [_told("The user stopped you here.")]
         return cls(RunStatus.CANCELLED, settled, reason="stopped", report=text, messages=told, cells=[cell])
@@ -118,16 +123,16 @@ class Ending:
     @classmethod
     def out_of_budget(cls, run_id: UUID, out: OutOfBudget, settled: Settled) -> Self:
         """The run waits and goes on with the same step: when the budget begins anew or is raised (mission C5)."""
-        shortage = out.shortage
-        seconds = LOOK_AGAIN if shortage.waits else None
-        if shortage.until is not None and not shortage.waits:
-            seconds = (shortage.until - shortage.budget.now).total_seconds()
-        budget = shortage.budget
+        shortage, budget = out.shortage, out.shortage.budget
+        seconds = LOOK_AGAIN if shortage.waits else LOOK_AGAIN_AT_LATEST
+        if shortage.until is not None:
+            seconds = min(seconds, (shortage.until - budget.now).total_seconds())
+        more = budget.takes_more and shortage.is_of_money
         metadata = MessageMetadata(
-            reason="budget", budget=budget.pk, more=budget.takes_more and shortage.is_of_money, retryable=False
+            reason="budget", budget=budget.pk, more=more, dollars=shortage.dollars if more else 1, retryable=False
         )
         cell = wait_cell(run_id, words.paused(out), metadata)
-        return cls(RunStatus.WAITING_BUDGET, settled, "budget", cells=[cell], again_after=seconds)
+        return cls(RunStatus.WAITING_BUDGET, settled, "budget", cells=[cell], again_after=seconds, short_of=budget)
 
     @classmethod
     def unpriced(cls, choice: Choice, settled: Settled) -> Self:
@@ -141,6 +146,11 @@ class Ending:
         """Nothing was asked: an agent cannot work without tools, and many servers would only fail."""
         text = f"{model} cannot use tools, which I need. Choose another model for me in the settings."
         return cls.failed(Trouble.NO_TOOLS, text, NOTHING_CALLED)
+
+    @classmethod
+    def without_key(cls) -> Self:
+        text = "The stored key of my model cannot be read any more. Give it again under Settings → Models and keys."
+        return cls.failed(Trouble.BAD_KEY, text, NOTHING_CALLED)
 
     @classmethod
     def crashed(cls) -> Self:
@@ -205,8 +215,20 @@ class Settler:
         if waiting.metadata is None:
             bell.ring(run_id)
             return
+        if ending.short_of and self._is_too_late(ending.short_of):
+            return
         posted = cell_posted(run_id, replace(cell, metadata=waiting.metadata))
         publish(thread.pk, thread.user_id, posted, status_changed(run_id, ending.status, self.lease.progress.step))
+
+    def _is_too_late(self, budget: Budget) -> bool:
+        """Whether more was allowed between the look at the budget and the wait, when nothing waited that could have
+        been woken. The run then goes on."""
+        with orm():
+            if not ledger.has_changed(budget):
+                return False
+        if journal.retry_now(self.lease.run_id):
+            bell.announce_and_ring(self.thread, self.lease.run_id, self.lease.progress.step)
+        return True
 
     def _commit(self, ending: Ending, *, inside: bool = False) -> Final:
         return journal.final(
@@ -254,12 +276,13 @@ def _last_word(run_id: UUID, cell: Cell) -> Event:
     return Failed(run=run_id, message=cell.id, text=cell.content, retryable=bool(cell.metadata.get("retryable")))
 
 
-def give_up(run_id: UUID) -> None:
+def give_up(run_id: UUID, ending: Ending) -> None:
     """End a run for which nothing can be assembled (a key that is gone, a broken setting) where its user sees it."""
     lease = journal.claim(run_id, NextCall("", ""), Context("", None))
     if lease is None:
         return
-    ending = Ending.stopped((), NOTHING_CALLED) if lease.progress.cancelling else Ending.broken()
+    if lease.progress.cancelling:
+        ending = Ending.stopped(run_id, NOTHING_CALLED)
     with orm():
         thread = Thread.objects.get(pk=lease.thread_id)
         agentable = _whose(thread)

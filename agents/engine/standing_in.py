@@ -1,6 +1,5 @@
 """When the model of a run is out of reach: its user's stand-in answers for the rest of it, and the chat says so."""
 
-import dataclasses
 from contextlib import ExitStack
 from dataclasses import dataclass
 from uuid import UUID, uuid5
@@ -12,11 +11,11 @@ from agents.connections import Choice, choice_of
 from agents.engine.assemble import Summons
 from agents.engine.cells import stand_in_cell
 from agents.engine.journal import Cell
+from agents.engine.notices import write
 from agents.live.announce import cell_posted
 from agents.live.stream import publish
 from agents.providers import pool
 from agents.providers.base import Provider, ProviderError
-from memory.models import ThreadMessage
 from memory.pool import orm
 
 log = structlog.get_logger(__name__)
@@ -59,10 +58,8 @@ class StandIn:
 
     def _tell(self, cell: Cell) -> None:
         """One line for a run, however often it comes to this."""
-        thread, row = self.summons.thread, dataclasses.asdict(cell)
+        thread = self.summons.thread
         with orm():
-            _, is_new = ThreadMessage.objects.get_or_create(
-                id=row.pop("id"), defaults=row | {"run_id": self.run_id, "thread_id": thread.pk}
-            )
+            is_new = bool(write(thread.pk, self.run_id, [cell]))
         if is_new:
             publish(thread.pk, thread.user_id, cell_posted(self.run_id, cell))

@@ -38,7 +38,6 @@ class Answers:
 class Steps:
     """
     last_reply: the reply that ended the run, once there is one.
-    finished: the results so far, for the words that a stopped run leaves.
     unknown: digests of the run's calls with an unknown outcome; an identical call needs approval.
     """
 
@@ -47,7 +46,6 @@ class Steps:
     thinker: Thinker
     record: Record = field(init=False)
     last_reply: Reply | None = None
-    finished: list[Result] = field(default_factory=list)
     unknown: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -159,7 +157,6 @@ class Steps:
     def _ran(self, call: Call, result: Result) -> None:
         """What acted on the world is recorded at once, unless the step is over with it; the rest can be repeated."""
         call.result = result = result if call.recorded else self.record.noted(call, result)
-        self.finished.append(result)
         if result.status is ActionStatus.UNKNOWN:
             self.unknown.add(call.digest)
         if result.attempt.effect in KEPT and not call.recorded and not self.record.is_last(call):
@@ -169,5 +166,4 @@ class Steps:
         for call in self.record.calls:
             if call.result is None:
                 call.result = call.attempt.cancelled(NOT_BEGUN)
-                self.finished.append(call.result)
         self.record.outcomes(self.record.unrecorded)

@@ -75,7 +75,7 @@ def announce_action(thread: Thread, action_id: UUID) -> None:
     if approval is not None and action.status in (ActionStatus.INTENT, ActionStatus.PROPOSED):
         event: Event = ApprovalChanged(**about, state=approval.state, digest=approval.digest)
     else:
-        event = ToolComplete(**about, status=action.status, summary=action.summary)
+        event = ToolComplete(**about, status=action.status, summary=action.summary, undone=action.undone)
     publish(thread.pk, thread.user_id, event)
 
 

@@ -10,7 +10,7 @@ from agents.live.cards import cut, pairs, plain
 from agents.live.steps import sentence
 from tools.base import Reversal
 from tools.models import AgentAction
-from tools.undo import record_of
+from tools.undo import can_be_undone, record_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +40,7 @@ def details(action: AgentAction) -> Details:
 
 
 def _changes(action: AgentAction) -> Iterator[tuple[str, str, str]]:
-    record = record_of(action)
-    for change in record.changes if record else ():
+    for change in record_of(action).changes:
         if change.before is not None and change.after is not None:
             for name, before in change.before.items():
                 yield name.replace("_", " "), plain(before), plain(change.after[name])
@@ -50,6 +49,8 @@ def _changes(action: AgentAction) -> Iterator[tuple[str, str, str]]:
 def _undo(action: AgentAction) -> str:
     if action.undone:
         return _("Undone")
+    if action.reversal == Reversal.UNDOABLE and not can_be_undone(action):
+        return _("Nothing to undo")
     return {
         Reversal.NOTHING: _("Nothing to undo, this only read"),
         Reversal.UNDOABLE: _("Can be undone"),

@@ -41,7 +41,7 @@ class ToolStart(Event):
 
 
 class ToolComplete(Event):
-    """The outcome of a tool call was committed. `status` is the action's."""
+    """The outcome of a tool call was committed, or it was undone or done again. `status` is the action's."""
 
     type: Literal["tool_complete"] = "tool_complete"
     run: UUID
@@ -50,6 +50,7 @@ class ToolComplete(Event):
     tool: str
     status: str
     summary: str
+    undone: bool = False
 
 
 class ApprovalChanged(Event):

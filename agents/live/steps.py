@@ -104,7 +104,8 @@ def _tool_step(message_id: UUID, action: AgentAction) -> Step:
 def _undo(action: AgentAction) -> str:
     """Rows of `ActionQuerySet.with_standing`."""
     known = vars(action)
-    wanted = action.pk if known.get("reversible") else known.get("taken_back") if action.undone else None
+    again = known.get("taken_back") if action.undone and known.get("repeatable") else None
+    wanted = action.pk if known.get("reversible") else again
     return reverse("action_undo", args=[wanted]) if wanted else ""
 
 

@@ -91,7 +91,7 @@ class RestartRun(RunView):
 class RunActions(RunView):
     @listed("Action", ActionShape, "List what a run did, in order")
     def get(self, request: Request, run_id: UUID) -> Response:
-        actions = AgentAction.objects.filter(run=self.found(run_id))
+        actions = AgentAction.objects.with_standing().filter(run=self.found(run_id))
         return page(request, actions, IN_ORDER, action_json)
 
 

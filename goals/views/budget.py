@@ -1,5 +1,6 @@
 """Budgets: what may be spent, what is spent, and more for now."""
 
+import re
 from decimal import Decimal
 from uuid import UUID
 
@@ -12,7 +13,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from agents.budgets import ledger, words
 from agents.budgets.models import Budget
-from agents.budgets.services import allow_more, current, remove_budget, set_budget
+from agents.budgets.services import MORE, allow_more, current, remove_budget, set_budget
 from agents.pages import uuid_or_none
 from agents.providers.pricing import dollars
 from agents.refusals import Refused
@@ -20,6 +21,8 @@ from agents.services import assistant_of
 from agents.signed_in import SignedInRequest, signed_in
 from goals.forms import BudgetForm
 from goals.models import Goal
+
+DOLLARS = re.compile(r"[1-9][0-9]{0,6}")
 
 
 @require_http_methods(["GET", "POST"])
@@ -39,9 +42,11 @@ def settings_budget(request: SignedInRequest) -> HttpResponse:
 @require_POST
 @signed_in
 def budget_more(request: SignedInRequest, budget_id: UUID) -> HttpResponse:
-    """One dollar more in this window; what waits for it goes on (mission C5)."""
+    """A dollar more in this window, or as many as the button says; what waits for it goes on (mission C5)."""
+    asked = request.GET.get("dollars", "")
+    dollars = Decimal(asked) if DOLLARS.fullmatch(asked) else MORE
     try:
-        allow_more(_found(request, budget_id))
+        allow_more(_found(request, budget_id), dollars)
     except Refused as refused:
         messages.error(request, refused.message)
         return redirect("settings_budget")

@@ -38,3 +38,10 @@ def test_a_quick_run_measures_every_scenario_on_both_sides_without_an_error(tmp_
     assert "| overhead | wall ms per turn |" in run.stdout
     assert figures["growth"]["errors"] == []
     assert figures["growth"]["ratio"] > 0
+
+
+def test_a_quick_run_with_a_budget_works_too() -> None:
+    command = [sys.executable, str(ROOT / "bench/run"), "--quick", "--budget", "--only", "overhead"]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=170, check=False)
+    assert run.returncode == 0, run.stderr
+    assert "| overhead | wall ms per turn |" in run.stdout

@@ -107,13 +107,8 @@ def person() -> Person:
 
 def make_undoable(owner: Person) -> None:
     """The one action of the matrix has an unknown outcome; let it be that of the note."""
-    created: dict[str, Any] = {
-        "kind": "note",
-        "id": str(owner.ids["note_id"]),
-        "name": "x",
-        "before": None,
-        "after": {},
-    }
+    after = {"title": owner.canary, "body": owner.canary}
+    created = {"kind": "note", "id": str(owner.ids["note_id"]), "name": "x", "before": None, "after": after}
     AgentAction.objects.filter(pk=owner.ids["action_id"]).update(status="done", undo={"changes": [created]})
 
 

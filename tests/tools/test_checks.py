@@ -85,6 +85,7 @@ def test_a_wrong_kind_of_agent_is_refused(settings: Settings, path: str, problem
     [
         (["tools.nowhere.Restorer"], "tools.E008"),
         (["tools.builtin.notes.NoteRestorer"] * 2, "tools.E009"),
+        (["tools.base.Tool"], "tools.E010"),
     ],
 )
 def test_a_wrong_restorer_is_refused(settings: Settings, paths: list[str], problem: str) -> None:

@@ -4,12 +4,10 @@ from uuid import UUID
 
 from pydantic import Field
 
-from memory.pool import orm
 from memory.text import clip
 from tools.base import Arguments, Effect, Outcome, Reversal, Tool, ToolContext, ToolError, Wording
-from tools.changes import Finding, Verdict
 from tools.models import AgentAction
-from tools.undo import NAME, CannotUndo, can_be_undone, recent, told, undo
+from tools.undo import NAME, CannotUndo, recent, said, told, undo
 
 MOST = 50
 
@@ -27,8 +25,7 @@ class ListRecentActions(Tool[HowMany]):
     Arguments = HowMany
 
     def run(self, arguments: HowMany, context: ToolContext) -> Outcome:
-        with orm():
-            found = list(recent(context.user_id, context.thread_id, arguments.most))
+        found = list(recent(context.user_id, context.thread_id, arguments.most))
         return Outcome("\n".join(map(_line, found)) or "Nothing was done yet.", f"{len(found)} found")
 
 
@@ -54,26 +51,15 @@ class UndoAction(Tool[OneAction]):
         if action is None:
             raise ToolError("There is no action with this id in this conversation; list_recent_actions gives the ids.")
         try:
-            record, parts = undo(action.pk, context.user_id)
+            undone = undo(action.pk, context.user_id)
         except CannotUndo as problem:
-            raise ToolError("\n".join([str(problem), *map(_part, problem.findings)])) from problem
+            raise ToolError(str(problem)) from problem
         AgentAction.objects.filter(pk=context.action_id).update(undoes=action)
-        observation = "\n".join(["It was undone.", *map(_part, parts)])
-        return Outcome(observation, clip(told(action), 80), record, undoes=action.pk)
+        observation = "\n- ".join(["It was undone:", *map(said, undone.parts)])
+        return Outcome(observation, clip(told(action), 80), undone.record, touched=undone.touched)
 
 
 def _line(action: AgentAction) -> str:
-    state = "undone" if action.undone else "can be undone" if can_be_undone(action) else "cannot be undone"
+    possible = "can be undone" if vars(action)["reversible"] else "cannot be undone"
+    state = "undone" if action.undone else possible
     return f"- {told(action)} (id {action.pk}, {action.created_at:%Y-%m-%d %H:%M} UTC, {state})"
-
-
-def _part(part: Finding) -> str:
-    name = f"“{part.change.name}”" if part.change else ""
-    match part.verdict:
-        case Verdict.UNDO:
-            return f"- {name}: is as it was before."
-        case Verdict.BACK_ALREADY:
-            return f"- {name}: was as before already."
-        case _:
-            fields = f" ({', '.join(part.fields)})" if part.fields else ""
-            return f"- {name}: {part.why}{fields}".replace("- : ", "- ")

@@ -70,7 +70,6 @@ r AS (
     fence = run.fence + 1, lease_token = %(token)s, lease_until = clock_timestamp() + %(lease)s * interval '1 second',
     started_at = coalesce(run.started_at, clock_timestamp()), due_at = NULL,
     recoveries = run.recoveries + (run.lease_token IS NOT NULL)::int,
-    cost_known = run.cost_known AND run.lease_token IS NULL,
     metered = run.metered OR EXISTS (SELECT FROM agents_budget WHERE user_id = l.user_id), {LOST}
   FROM l, f
   WHERE run.id = %(run)s AND (f.free OR run.status = 'cancelling') AND (

@@ -74,15 +74,17 @@ unless it was stopped."""
 
 PULSE = "r.status = 'cancelling', (SELECT pending > 0 FROM memory_thread WHERE id = r.thread_id), r.metered"
 
-LEFT_OPEN = """run.metered AND EXISTS (
+OPEN_CALL = """EXISTS (
   SELECT FROM agents_modelcall o WHERE o.run_id = run.id AND o.status = 'started')"""
+LEFT_OPEN = f"run.metered AND {OPEN_CALL}"
 
 LOST = f"""
+cost_known = run.cost_known AND NOT {OPEN_CALL},
 charged = CASE WHEN {LEFT_OPEN} THEN greatest(run.charged, run.booked + run.held) ELSE run.charged END,
 charged_tokens = CASE WHEN {LEFT_OPEN} THEN greatest(run.charged_tokens, run.booked_tokens + run.held_tokens)
   ELSE run.charged_tokens END"""
-"""Of a run that is taken from a worker: a call that this had open may have been answered, so all that is held for it
-counts as spent (invariant I17)."""
+"""Of a run that is taken from a worker: a call that this had open may have been answered, so its cost is not known, and
+all that is held for it counts as spent (invariant I17)."""
 
 LOST_NOW = "new.charged - old.charged AS lost, new.charged_tokens - old.charged_tokens AS lost_tokens"
 

@@ -111,7 +111,7 @@ def test_a_run_that_the_monitor_ends_has_paid(goal: Goal, run_id: UUID, llm: LLM
     execute("UPDATE agents_modelcall SET created_at = now() - interval '9 hours'", {})
     assert runs.abandon(run_id, 3600)
     run, budget = in_the_end(run_id)
-    assert run.reason == "stale"
+    assert (run.reason, run.cost_known) == ("stale", False)
     assert budget.spent == held > 0
 
 
@@ -121,7 +121,7 @@ def test_a_worker_that_dies_in_a_tool_has_no_call_open(goal: Goal, run_id: UUID,
     die(run_id, Steps, "act")
     jobs.run(str(run_id))
     run, budget = in_the_end(run_id)
-    assert (run.status, run.recoveries) == (RunStatus.SUCCEEDED, 1)
+    assert (run.status, run.recoveries, run.cost_known) == (RunStatus.SUCCEEDED, 1, True)
     assert budget.spent == run.cost == Decimal("0.00105")
 
 

@@ -62,6 +62,7 @@ def undo(user: User, action: AgentAction) -> tuple[int, dict[str, Any]]:
 
 def preview(user: User, action: AgentAction) -> list[dict[str, Any]]:
     answer = Client().get(f"/api/v1/actions/{action.pk}/undo", headers=bearer(user)).json()
+    assert answer["possible"] is all(part["verdict"] == "undo" for part in answer["parts"])
     return list(answer["parts"])
 
 
@@ -84,6 +85,17 @@ def test_und_01_an_update_is_taken_back_and_done_again(goal: Goal, note: Note, a
     assert body(note) == "v1"
 
 
+def test_an_undo_of_an_undo_of_an_undo_leaves_all_of_them_as_they_hold(
+    goal: Goal, note: Note, act: Callable[..., AgentAction]
+) -> None:
+    chain = [act("update_note", id=str(note.pk), body="v2")]
+    for number, standing in enumerate(("v1", "v2", "v1", "v2"), 1):
+        chain.append(take_back(chain[-1], goal.user))
+        assert body(note) == standing
+        undone = [AgentAction.objects.get(pk=each.pk).undone for each in chain]
+        assert undone == [(number - place) % 2 == 1 for place in range(number)] + [False]
+
+
 def test_und_01_a_what_was_edited_since_is_never_lost(goal: Goal, note: Note, act: Callable[..., AgentAction]) -> None:
     action = act("update_note", id=str(note.pk), body="v2")
     update_note(Note.objects.get(pk=note.pk), body="v3")
@@ -94,6 +106,7 @@ def test_und_01_a_what_was_edited_since_is_never_lost(goal: Goal, note: Note, ac
     status, answer = undo(goal.user, action)
 
     assert (status, answer["error"]["code"], body(note)) == (400, "not_undone", "v3")
+    assert answer["error"]["message"] == "Nothing was undone. “Shoes”: It was changed since. (body)"
     assert not AgentAction.objects.filter(undoes=action).exists()
 
 
@@ -181,9 +194,12 @@ def test_t18_an_undo_is_its_owners_and_happens_once(goal: Goal, note: Note, act:
     assert undo(stranger, action)[0] == 404
     assert Client().get(f"/api/v1/actions/{action.pk}/undo", headers=bearer(stranger)).status_code == 404
     assert body(note) == "v2"
-    assert undo(goal.user, action)[0] == 200
-    status, answer = undo(goal.user, action)
-    assert (status, answer["error"]["message"]) == (400, "This was undone already.")
+    with ThreadPoolExecutor(2) as both:
+        answers = list(both.map(lambda _: undo(goal.user, action), range(2)))
+        list(both.map(lambda _: connections.close_all(), range(2)))
+    assert [status for status, _ in answers] == [200, 200]
+    assert {answer["id"] for _, answer in answers} == {str(AgentAction.objects.get(undoes=action).pk)}
+    assert body(note) == "v1"
 
 
 def test_what_only_reads_or_failed_cannot_be_undone(goal: Goal, act: Callable[..., AgentAction]) -> None:
@@ -206,6 +222,7 @@ def test_the_agent_takes_back_what_it_did_and_its_user_may_do_it_again(
     assert "Changed a note Shoes" in act("list_recent_actions").output
     assert undo(goal.user, back)[0] == 200
     assert body(note) == "v2"
+    assert "Undid Undid" not in act("list_recent_actions").output
     act("list_notes")
     assert "The user has done this again: Changed a note Shoes" in str(llm.requests[-1].body)
 
@@ -253,13 +270,21 @@ def test_a_helper_that_is_at_work_is_called_back_and_one_that_is_over_is_not(
     task.refresh_from_db()
     assert (status, task.status) == (200, "cancelled")
     back = AgentAction.objects.get(pk=answer["id"])
-    assert "does not begin anew" in undo(goal.user, back)[1]["error"]["message"]
+    assert undo(goal.user, back)[0] == 400
+    assert f"/actions/{back.pk}/undo" not in page_of(goal)
     while rung:
         jobs.run(str(rung.pop(0)))
     llm.script([*send_off, Reply(text="Here is what I saw."), Reply(text="Thanks.")])
     say("Send somebody again")
     assert AgentTask.objects.filter(status="completed").exists()
-    assert undo(goal.user, AgentAction.objects.filter(tool="create_task").latest("created_at"))[0] == 400
+    status, answer = undo(goal.user, AgentAction.objects.filter(tool="create_task").latest("created_at"))
+    assert (status, "its report has come" in answer["error"]["message"]) == (400, True)
+
+
+def page_of(goal: Goal) -> str:
+    client = Client()
+    client.force_login(goal.user)
+    return client.get(f"/goals/{goal.pk}/").content.decode()
 
 
 def test_the_page_takes_back_and_does_again(goal: Goal, note: Note, act: Callable[..., AgentAction]) -> None:
@@ -295,9 +320,11 @@ def test_whatever_was_done_to_notes_is_taken_back_in_reverse(
     after = state()
     undone = [take_back(action, goal.user) for action in reversed(actions)]
     assert state() == before
-    for back in reversed(undone):
-        take_back(back, goal.user)
+    again = [take_back(back, goal.user) for back in reversed(undone)]
     assert state() == after
+    for each in reversed(again):
+        take_back(each, goal.user)
+    assert state() == before
 
 
 def acted(run: AgentRun, dice: Random, kind: str, title: str, text: str) -> AgentAction | None:
