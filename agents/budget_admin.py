@@ -3,7 +3,7 @@
 from django.contrib import admin
 from django.utils.translation import gettext_lazy as _
 
-from agents.budgets import ledger, words
+from agents.budgets import room, words
 from agents.budgets.models import Budget
 from memory.admin_base import ReadOnlyAdmin
 
@@ -20,4 +20,4 @@ class BudgetAdmin(ReadOnlyAdmin[Budget]):
 
     @admin.display(description=_("share spent"))
     def share(self, budget: Budget) -> str:
-        return f"{ledger.share_spent(budget):.0%}"
+        return f"{room.share_spent(budget):.0%}"

@@ -1,8 +1,6 @@
 """Reserve, book, release: each one transaction, in which the run is locked first and then its budgets in order."""
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from uuid import UUID
@@ -12,8 +10,9 @@ from django.db import connection, transaction
 from django.db.models import Q
 
 from agents.agentable import Agentable, agentable_of
-from agents.budgets import counting, windows
+from agents.budgets import counting
 from agents.budgets.models import Budget, Reservation
+from agents.budgets.room import OutOfBudget, free, limit, share_spent, shortage_of
 from agents.budgets.worst import NOTHING, Amount, charged
 from agents.models import CallStatus, ModelCall
 from agents.providers.base import Usage
@@ -29,43 +28,6 @@ BESIDE = (
 """What is saved when a call beside the runs ends. Whose it is may have changed meanwhile."""
 
 CRASHED = "The worker ended before an answer was recorded."
-
-MOST = Amount(Decimal(10) ** 9, 2**60)
-"""What a limit that is not set allows."""
-
-
-@dataclass(frozen=True, slots=True)
-class Shortage:
-    """Why nothing could be reserved.
-
-    until: when the budget begins anew and is enough again; None when that does not come.
-    waits: whether it is only held for other work that goes on, and may be free soon.
-    left, least: what could be had of it, and what the call may come to at most.
-    share: how much of the budget there is for this work.
-    """
-
-    budget: Budget
-    until: datetime | None
-    waits: bool
-    left: Amount
-    least: Amount
-    share: Decimal
-
-    @property
-    def dollars(self) -> int:
-        """How many dollars more are enough, rounded up."""
-        return max(1, math.ceil((self.least.money - self.left.money) / self.share))
-
-    @property
-    def is_of_money(self) -> bool:
-        """Whether dollars are short, which one may add."""
-        return self.left.money < self.least.money and self.left.tokens >= self.least.tokens
-
-
-class OutOfBudget(Exception):
-    def __init__(self, shortage: Shortage) -> None:
-        super().__init__(str(shortage.budget))
-        self.shortage = shortage
 
 
 class NotOurs(Exception):
@@ -109,7 +71,7 @@ def reserve(
             has = held.get(budget.pk) or Reservation(budget=budget, run=run)
             can = _can(budget, run, has, attended=attended)
             if not can.covers(least):
-                raise OutOfBudget(_shortage(budget, run, least, can, attended=attended))
+                raise OutOfBudget(shortage_of(budget, _unbooked(run), least, can, attended=attended))
             granted = Amount(
                 min(granted.money, max(least.money, can.money / PORTION)),
                 min(granted.tokens, max(least.tokens, can.tokens // PORTION)),
@@ -178,8 +140,8 @@ def reserve_beside(call: ModelCall, thread: Thread, worst: Amount) -> bool:
         for budget in _locked(thread, threads_above(agentable_of(thread))):
             if not budget.counts:
                 continue
-            if not (room := _room(budget, attended=False)).covers(worst):
-                raise OutOfBudget(_shortage(budget, None, worst, room, attended=False))
+            if not (left := free(budget, attended=False)).covers(worst):
+                raise OutOfBudget(shortage_of(budget, NOTHING, worst, left, attended=False))
             _hold(budget, Reservation(budget=budget, call=call), worst)
             held = True
     return held
@@ -246,32 +208,11 @@ def _charged(run: AgentRun) -> Amount:
     return Amount(run.charged, run.charged_tokens)
 
 
-def _spent(budget: Budget) -> Amount:
-    return Amount(budget.spent, budget.spent_tokens)
-
-
-def _share(*, attended: bool) -> Decimal:
-    return Decimal(1) if attended else Decimal(str(settings.WAYMARK_BUDGET_UNATTENDED_SHARE))
-
-
-def limit(budget: Budget, *, attended: bool) -> Amount:
-    """How much of a budget there is for work that somebody waits for, or does not."""
-    share = _share(attended=attended)
-    money = MOST.money if budget.money is None else (budget.money + budget.extra) * share
-    tokens = MOST.tokens if budget.tokens is None else int(budget.tokens * share)
-    return Amount(money, tokens)
-
-
-def _room(budget: Budget, *, attended: bool) -> Amount:
-    held = Amount(budget.reserved, budget.reserved_tokens)
-    return limit(budget, attended=attended).minus(_spent(budget)).minus(held)
-
-
 def _can(budget: Budget, run: AgentRun, has: Reservation, *, attended: bool) -> Amount:
     """What the run could spend at most under a budget."""
     if not budget.counts:
         return limit(budget, attended=True).minus(_charged(run))
-    return _room(budget, attended=attended).plus(Amount(has.money, has.tokens)).minus(_unbooked(run))
+    return free(budget, attended=attended).plus(Amount(has.money, has.tokens)).minus(_unbooked(run))
 
 
 def _hold(budget: Budget, has: Reservation, wanted: Amount) -> None:
@@ -300,21 +241,6 @@ def _book(thread: Thread, spent: Amount, held: Sequence[Reservation]) -> bool:
         budget.save()
     Reservation.objects.filter(pk__in=[each.pk for each in held]).delete()
     return warns
-
-
-def share_spent(budget: Budget) -> float:
-    """How much of a budget is spent, from 0 to 1 and beyond; of the limit that is nearer."""
-    money = float(budget.spent / (budget.money + budget.extra)) if budget.money else 0.0
-    return max(money, budget.spent_tokens / budget.tokens if budget.tokens else 0.0)
-
-
-def _shortage(budget: Budget, run: AgentRun | None, least: Amount, left: Amount, *, attended: bool) -> Shortage:
-    unbooked = _unbooked(run) if run else NOTHING
-    whole = limit(budget, attended=attended).minus(Amount(budget.extra * _share(attended=attended), 0))
-    unspent = limit(budget, attended=attended).minus(_spent(budget)).minus(unbooked)
-    until = windows.ends(budget.window, budget.now, budget.zone) if whole.covers(least) else None
-    waits = budget.counts and unspent.covers(least)
-    return Shortage(budget, until, waits, left, least, _share(attended=attended))
 
 
 def has_changed(seen: Budget) -> bool:

@@ -11,8 +11,9 @@ from uuid import UUID
 from django.conf import settings
 
 from agents.budgets import ledger
-from agents.budgets.ledger import NotOurs, OutOfBudget
+from agents.budgets.ledger import NotOurs
 from agents.budgets.models import Budget
+from agents.budgets.room import OutOfBudget
 from agents.budgets.worst import NOTHING, Amount, Counted, answer_at_most, cost_at_most, output_within
 from agents.engine.journal.rows import Lease, LeaseLost
 from agents.engine.journal.surely import surely

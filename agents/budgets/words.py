@@ -2,8 +2,8 @@
 
 from decimal import Decimal
 
-from agents.budgets.ledger import OutOfBudget
 from agents.budgets.models import Budget, Window
+from agents.budgets.room import OutOfBudget
 
 
 def limits_of(budget: Budget) -> str:

@@ -13,18 +13,19 @@ from uuid import UUID
 
 import structlog
 
-from agents.budgets.ledger import OutOfBudget
 from agents.budgets.purse import Purse, Unpriced
+from agents.budgets.room import OutOfBudget
 from agents.budgets.worst import NOTHING
 from agents.engine import archiving, bell, journal, payment
 from agents.engine.assemble import Summons, retry_policy, summon
+from agents.engine.endings import Ending
 from agents.engine.gates import Parked
 from agents.engine.journal import Settled
 from agents.engine.leases import Held, leases
 from agents.engine.limits import Limiter, LimitReached
 from agents.engine.loop import Acted, CoreLoop, LoopEvent, Replied
 from agents.engine.recovery import inbox, recover
-from agents.engine.settle import Ending, Settler, give_up
+from agents.engine.settle import Settler, give_up
 from agents.engine.shortening import Shortening
 from agents.engine.standing_in import StandIn
 from agents.engine.steps import Steps

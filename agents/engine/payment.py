@@ -11,7 +11,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from agents.agentable import agentable_of
-from agents.budgets import ledger, words
+from agents.budgets import ledger, room, words
 from agents.budgets.purse import Purse, Unpriced, forbids_unpriced
 from agents.budgets.worst import AROUND_EACH, Given, answer_at_most, charged, cost_at_most
 from agents.connections import Choice
@@ -119,7 +119,7 @@ def _warn(run_id: UUID) -> None:
         return
     with locked(run.thread_id):
         for budget in ledger.nearly_spent(run.thread):
-            text = words.most_is_spent(budget, ledger.share_spent(budget))
+            text = words.most_is_spent(budget, room.share_spent(budget))
             cell = text_cell(Source.ERROR, text, MessageMetadata(budget=budget.pk))
             (message,) = write(run.thread_id, run_id, [cell])
             budget.warned_at = budget.now

@@ -12,8 +12,8 @@ from django.conf import settings
 from django.utils import timezone
 
 from agents.budgets import ledger
-from agents.budgets.ledger import OutOfBudget
 from agents.budgets.purse import Unpriced
+from agents.budgets.room import OutOfBudget
 from agents.connections import Choice, is_demo
 from agents.engine import payment, thinking
 from agents.models import CallStatus, ModelCall

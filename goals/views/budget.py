@@ -11,7 +11,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
-from agents.budgets import ledger, words
+from agents.budgets import room, words
 from agents.budgets.models import Budget
 from agents.budgets.services import MORE, allow_more, current, remove_budget, set_budget
 from agents.pages import uuid_or_none
@@ -107,7 +107,7 @@ def shown(request: SignedInRequest) -> list[dict[str, object]]:
             "thread_id": budget.thread_id,
             "whose": titles.get(budget.thread_id, _("A task")) if budget.thread_id else _("Everything"),
             "limits": words.limits_of(budget),
-            "percent": round(100 * ledger.share_spent(budget)),
+            "percent": round(100 * room.share_spent(budget)),
             "parts": _parts(budget),
             "goal": budget.thread_id in titles,
             "counts": budget.counts,

@@ -9,13 +9,12 @@ from uuid import UUID
 import pytest
 from django.test import Client
 from django.utils import timezone
-from pytest_django import Settings
 
 from agents.budgets.models import Budget, Window
 from agents.budgets.services import set_budget
 from agents.connecting import Given, connect_model, make_default
 from agents.engine import journal, payment
-from agents.engine.settle import LOOK_AGAIN_AT_LATEST
+from agents.engine.endings import LOOK_AGAIN_AT_LATEST
 from agents.models import ModelCall
 from agents.services import assistant_of
 from agents.stopping import delete_thread, stop_run
@@ -170,12 +169,3 @@ def test_a_run_that_waits_for_one_budget_leaves_the_word_about_another_to_the_ne
     AgentRun.objects.filter(pk=run.pk).update(metered=True)
     payment.let_go(run.pk)
     assert Budget.objects.get(pk=mine.pk).warned_at is None
-
-
-def test_a_key_that_cannot_be_read_any_more_is_said_so(
-    goal: Goal, say: Say, llm: LLMServer, settings: Settings
-) -> None:
-    settings.FIELD_KEYS = ["MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="]
-    run = say("Hi")
-    assert (run.status, run.reason) == (RunStatus.FAILED, "bad_key")
-    assert "Give it again" in notices(goal)[0]

@@ -14,7 +14,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from agents import services
-from agents.budgets import ledger
+from agents.budgets import ledger, room
 from agents.budgets.models import Budget, Reservation, Window
 from agents.budgets.purse import Purse
 from agents.budgets.services import allow_more, remove_budget, set_budget
@@ -580,7 +580,7 @@ def test_a_task_pays_from_its_goals_budget_and_leaves_a_share_for_the_chat(
     goal: Goal, say: Say, llm: LLMServer, settings: Settings
 ) -> None:
     budget = set_budget(goal.user, Window.TOTAL, Decimal("0.1"), None, goal.thread)
-    unattended = ledger.limit(budget, attended=False)
+    unattended = room.limit(budget, attended=False)
     assert unattended.money == Decimal("0.09")
     llm.script(
         [

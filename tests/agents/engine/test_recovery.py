@@ -147,8 +147,9 @@ def test_a_run_that_kills_every_worker_is_given_up_visibly(goal: Goal, rung: lis
 def test_what_cannot_be_assembled_ends_where_the_user_sees_it(goal: Goal, say: Say, llm: LLMServer) -> None:
     goal.user.model_connections.update(sealed_key="from another server")
     run = say("Hi")
-    assert (run.status, run.reason) == (RunStatus.FAILED, "bug")
+    assert (run.status, run.reason) == (RunStatus.FAILED, "bad_key")
     assert cells(goal)[-1][0] == "error"
+    assert "Give it again" in cells(goal)[-1][2]
     assert_quiet(goal, llm)
 
 
