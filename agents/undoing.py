@@ -1,6 +1,7 @@
 """What people take back: one call of an agent, or a person's own undo of one (mission D8)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from uuid import UUID
 
@@ -39,6 +40,27 @@ def take_back(action: AgentAction, user: User) -> AgentAction:
         tell(action.thread_id, f"The user has {_news(action)}")
         transaction.on_commit(partial(_announce, action.thread, undone.touched))
     return done
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What became of one of several actions: its undo, or why it stays."""
+
+    action: AgentAction
+    undo: AgentAction | None
+    why: str = ""
+
+
+def take_back_all(actions: Iterable[AgentAction], user: User) -> list[Taken]:
+    """Take back several calls, in this order, each as `take_back`: what cannot be stays, and the others go on."""
+    return [_taken(action, user) for action in actions]
+
+
+def _taken(action: AgentAction, user: User) -> Taken:
+    try:
+        return Taken(action, take_back(action, user))
+    except Refused as refused:
+        return Taken(action, None, refused.message)
 
 
 def _news(action: AgentAction) -> str:

@@ -16,6 +16,7 @@ from goals.api.goals import GoalEvents, GoalMessages, Goals, OneGoal
 from goals.api.notes import GoalNotes, OneNote
 from goals.api.runs import OneRun, RestartRun, RetryRun, RunActions, Runs, StopRun
 from goals.api.sessions import GoalSessions, OneSession
+from goals.api.undo import UndoGoal, UndoRun
 
 app_name = "api"
 
@@ -36,6 +37,8 @@ urlpatterns = declared(
         path("runs/<id:run_id>/stop", StopRun.as_view(), name="run_stop"),
         path("runs/<id:run_id>/retry", RetryRun.as_view(), name="run_retry"),
         path("runs/<id:run_id>/restart", RestartRun.as_view(), name="run_restart"),
+        path("runs/<id:run_id>/undo", UndoRun.as_view(), name="run_undo"),
+        path("goals/<id:goal_id>/undo", UndoGoal.as_view(), name="goal_undo"),
         path("runs/<id:run_id>/actions", RunActions.as_view(), name="run_actions"),
         path("costs", Costs.as_view(), name="costs"),
         path("prices", Prices.as_view(), name="prices"),

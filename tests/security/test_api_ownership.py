@@ -53,6 +53,7 @@ BODIES: dict[tuple[str, str], dict[str, Any]] = {
     ("budgets", "POST"): {"window": "day", "money": "1"},
     ("budget", "PATCH"): {"money": "2"},
     ("approval_decide", "POST"): {"decision": "reject", "hash": digest("create_note", {"title": "Shoes"})},
+    ("goal_undo", "POST"): {"since": "2026-01-01T00:00:00Z"},
     ("action_resolve", "POST"): {"resolution": "happened"},
     ("prices", "POST"): {"kind": "openai", "model": "mine", "input": "1", "output": "2"},
 }

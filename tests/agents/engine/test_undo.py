@@ -4,6 +4,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from random import Random
 from typing import Any
+from urllib.parse import quote
 from uuid import UUID
 
 import pytest
@@ -185,6 +186,49 @@ def test_und_02_a_note_that_was_deleted_is_back_as_it_was(
     assert undo(goal.user, action)[0] == 200
 
     assert Note.objects.filter(pk=note.pk).values(*before).get() == before
+
+
+def many(user: User, path: str, body: dict[str, str] | None = None) -> list[tuple[str, bool]]:
+    answer = Client().post(f"/api/v1/{path}", body or {}, content_type="application/json", headers=bearer(user)).json()
+    return [(each["action"]["tool"], each["possible"]) for each in answer["results"]]
+
+
+def looks(user: User, path: str) -> list[tuple[str, bool]]:
+    answer = Client().get(f"/api/v1/{path}", headers=bearer(user)).json()
+    return [(each["action"]["tool"], each["possible"]) for each in answer["results"]]
+
+
+def test_a_whole_run_is_taken_back_the_last_first_and_what_was_edited_since_stays(
+    goal: Goal, note: Note, say: Say, llm: LLMServer
+) -> None:
+    edits: list[tuple[str, dict[str, object]]] = [
+        ("update_note", {"id": str(note.pk), "body": v}) for v in ("v2", "v3")
+    ]
+    made: list[tuple[str, dict[str, object]]] = [("create_note", {"title": t, "body": "x"}) for t in ("Gone", "Kept")]
+    llm.script([*(Reply(calls=[call]) for call in (*edits, *made)), Reply(text="Done.")])
+    run = say("Go on")
+    update_note(Note.objects.get(title="Kept"), body="x and a line of mine")
+
+    expected = [("create_note", False), ("create_note", True), ("update_note", True), ("update_note", True)]
+    assert looks(goal.user, f"runs/{run.pk}/undo") == expected
+    assert Note.objects.count() == 3, "to look changes nothing"
+    assert many(goal.user, f"runs/{run.pk}/undo") == expected
+
+    assert sorted(Note.objects.values_list("title", "body")) == [("Kept", "x and a line of mine"), ("Shoes", "v1")]
+    assert many(goal.user, f"runs/{run.pk}/undo") == [("create_note", False)]
+
+
+def test_what_was_done_since_a_moment_is_taken_back(goal: Goal, note: Note, act: Callable[..., AgentAction]) -> None:
+    act("update_note", id=str(note.pk), body="v2")
+    second = act("update_note", id=str(note.pk), body="v3")
+    since = second.created_at.isoformat()
+
+    assert looks(goal.user, f"goals/{goal.pk}/undo?since={quote(since)}") == [("update_note", True)]
+    assert many(goal.user, f"goals/{goal.pk}/undo", {"since": since}) == [("update_note", True)]
+
+    assert body(note) == "v2"
+    answer = Client().get(f"/api/v1/goals/{goal.pk}/undo", headers=bearer(goal.user))
+    assert (answer.status_code, answer.json()["error"]["fields"]) == (400, {"since": ["This field is required."]})
 
 
 def test_t18_an_undo_is_its_owners_and_happens_once(goal: Goal, note: Note, act: Callable[..., AgentAction]) -> None:
