@@ -3,6 +3,7 @@
 from django.urls import path
 
 from goals.views import (
+    activity,
     budget,
     chat,
     costs,
@@ -33,6 +34,8 @@ urlpatterns = [
     path("notes/preview/", notes.note_preview, name="note_preview"),
     path("notes/<uuid:note_id>/", notes.note, name="note"),
     path("notes/<uuid:note_id>/delete/", notes.note_delete, name="note_delete"),
+    path("activity/", activity.activity, name="activity"),
+    path("activity/undo/", activity.activity_undo, name="activity_undo"),
     path("jobs/", jobs.jobs, name="jobs"),
     path("jobs/<uuid:run_id>/", jobs.job, name="job"),
     path("welcome/", welcome.welcome, name="welcome"),

@@ -13,6 +13,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from memory.ids import new_id
+from memory.text import clip
 from tools import registry
 from tools.base import Effect, Reversal, Risk
 from tools.changes import Change, Finding, Image, UndoRecord, Verdict, compared
@@ -104,6 +105,11 @@ def told(action: AgentAction) -> str:
     """What a call did: "Created a note Shoes"."""
     tool = registry.find(action.tool)
     return f"{tool.wording.done if tool else action.tool} {action.summary}".strip()
+
+
+def quoted(action: AgentAction) -> str:
+    """The summary of its undo: "Undid" + “Created a note Shoes”."""
+    return f"“{clip(told(action), 80)}”"
 
 
 def said(part: Finding) -> str:
@@ -212,7 +218,7 @@ def recorded(action: AgentAction, owner: int, record: UndoRecord) -> AgentAction
         reversal=Reversal.UNDOABLE,
         arguments={"id": str(action.pk)},
         status=ActionStatus.DONE,
-        summary=told(action),
+        summary=quoted(action),
         undo=record.model_dump(mode="json"),
         undoes=action,
         started_at=Now(),

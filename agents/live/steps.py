@@ -81,6 +81,11 @@ def step(part: Part) -> Step:
     return Step(message.pk, "thought", "quiet", "", clip(message.content, 90), html=markdown.render(message.content))
 
 
+def shown_step(action: AgentAction) -> Step:
+    """A call by itself, outside of its conversation. Rows of `ActionQuerySet.with_standing`, with approvals."""
+    return _tool_step(action.pk, action)
+
+
 def _tool_step(message_id: UUID, action: AgentAction) -> Step:
     status = ActionStatus(action.status)
     verb, icon = sentence(action)

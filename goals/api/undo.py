@@ -15,13 +15,14 @@ from agents.api.base import Access, ApiView
 from agents.api.schema import documented
 from agents.serializers import ActionShape, NothingBody, SinceBody, UndoneList
 from agents.undoing import Taken, take_back_all
+from goals.activity import below
 from goals.models import Goal
 from memory.models import AgentRun
 from tools.changes import Finding
 from tools.models import AgentAction
 from tools.undo import is_possible, preview, said, undoable
 
-SINCE = OpenApiParameter("since", OpenApiTypes.DATETIME, required=True, description="With a time zone")
+SINCE = OpenApiParameter("since", OpenApiTypes.DATETIME, description="With a time zone; left out, the beginning")
 
 
 class UndoMany(ApiView):
@@ -56,19 +57,19 @@ class UndoRun(UndoMany):
 class UndoGoal(UndoMany):
     @documented("Read what an undo since a moment would do", {200: UndoneList}, query=[SINCE])
     def get(self, request: Request, goal_id: UUID) -> Response:
-        given = SinceBody(data=request.query_params.dict())
+        done = self.of(goal_id)
+        given = SinceBody(data=request.query_params.dict(), partial=True)
         given.is_valid(raise_exception=True)
-        return self.look(self.since(goal_id, given.validated_data))
+        since = given.validated_data.get("since")
+        return self.look(done & Q(created_at__gte=since) if since else done)
 
     @documented("Take back all that a goal's agents did since a moment", {200: UndoneList}, body=SinceBody)
     def post(self, request: Request, goal_id: UUID) -> Response:
         """Helpers' calls, too. What was changed since stays, with the reason; the rest is taken back all the same."""
-        return self.take(self.since(goal_id, self.body(SinceBody)))
+        return self.take(self.of(goal_id) & Q(created_at__gte=self.body(SinceBody)["since"]))
 
-    def since(self, goal_id: UUID, given: dict[str, Any]) -> Q:
-        thread = get_object_or_404(Goal.objects.for_user(self.user), pk=goal_id).thread_id
-        whose = Q(thread=thread) | Q(thread__agents_agenttask__parent=thread)
-        return whose & Q(created_at__gte=given["since"])
+    def of(self, goal_id: UUID) -> Q:
+        return below(get_object_or_404(Goal.objects.for_user(self.user), pk=goal_id).thread_id)
 
 
 def looked(action: AgentAction, parts: list[Finding]) -> dict[str, Any]:

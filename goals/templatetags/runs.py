@@ -1,6 +1,6 @@
 """Runs and notes in words and marks."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from django import template
 from django.urls import reverse
@@ -8,6 +8,7 @@ from django.utils.translation import gettext as _
 
 from memory.models import AgentRun, Note, RunStatus
 from memory.text import clip, without_marks
+from tools.models import AgentAction
 
 register = template.Library()
 
@@ -63,8 +64,8 @@ def trigger_words(run: AgentRun) -> str:
 
 
 @register.filter
-def whose(run: AgentRun) -> str:
-    """The name of the agent that ran; the view has loaded the three kinds with the run."""
+def whose(run: AgentRun | AgentAction) -> str:
+    """The name of the agent that ran or acted; the view has loaded the three kinds with it."""
     for owner in _OWNERS:
         agent = getattr(run.thread, owner, None)
         if agent is not None:
@@ -73,8 +74,8 @@ def whose(run: AgentRun) -> str:
 
 
 @register.filter
-def place(run: AgentRun) -> str:
-    """The address of the conversation that a run belongs to."""
+def place(run: AgentRun | AgentAction) -> str:
+    """The address of the conversation that a run or a call belongs to."""
     goal = getattr(run.thread, "goals_goal", None)
     return reverse("goal", args=[goal.pk]) if goal else reverse("assistant")
 
@@ -91,6 +92,18 @@ def took(run: AgentRun, waited: timedelta | None = None) -> timedelta | None:
     if not run.finished_at or not run.started_at:
         return None
     return max(timedelta(), run.finished_at - run.started_at - (waited or timedelta()))
+
+
+@register.filter
+def moment(at: datetime) -> str:
+    """An instant in an address, to the microsecond."""
+    return at.isoformat()
+
+
+@register.filter
+def lower_first(words: str) -> str:
+    """A sentence's beginning, within a sentence."""
+    return f"{words[:1].lower()}{words[1:]}"
 
 
 @register.filter

@@ -1,17 +1,16 @@
 """Jobs: the user's runs, newest first, with the helpers they sent off."""
 
-from datetime import UTC, datetime
 from uuid import UUID
 
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
-from django.utils.dateparse import parse_datetime
 from django.views.decorators.http import require_GET
 
 import goals.jobs
 from agents.fairness import is_full
 from agents.live.turns import where_of
 from agents.signed_in import SignedInRequest, signed_in
+from goals.moments import moment
 from goals.templatetags.runs import place
 from memory.models import AgentRun
 
@@ -19,7 +18,7 @@ from memory.models import AgentRun
 @require_GET
 @signed_in
 def jobs(request: SignedInRequest) -> HttpResponse:
-    before = _moment(request.GET.get("before", ""))
+    before = moment(request.GET.get("before", ""))
     found, more = goals.jobs.jobs(request.user, before)
     older = found[-1].run.created_at.isoformat() if more else ""
     page = {"here": "jobs", "jobs": found, "older": older, "newest": not before, "full": is_full(request.user)}
@@ -33,12 +32,3 @@ def job(request: SignedInRequest, run_id: UUID) -> HttpResponse:
     runs = AgentRun.objects.for_user(request.user).select_related(*goals.jobs.OWNERS)
     run = get_object_or_404(runs, pk=run_id)
     return redirect(place(run) + where_of(run))
-
-
-def _moment(text: str) -> datetime | None:
-    """The instant that `older` of the page before named; None for anything else, such as one outside of all years."""
-    try:
-        moment = parse_datetime(text)
-        return moment.astimezone(UTC) if moment and moment.tzinfo else None
-    except (ValueError, OverflowError):
-        return None

@@ -26,7 +26,7 @@ from tests.factories import (
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
-PAGES = ["/", "/notes/", "/notes/new/", "/jobs/", "/settings/", "/settings/models/", "/settings/devices/"]
+PAGES = ["/", "/notes/", "/notes/new/", "/activity/", "/jobs/", "/settings/", "/settings/models/", "/settings/devices/"]
 PAGES += [
     "/settings/appearance/",
     "/settings/budget/",

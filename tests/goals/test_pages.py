@@ -41,7 +41,7 @@ def user() -> User:
     return person
 
 
-PAGES = ["/", "/notes/", "/notes/new/", "/jobs/", "/settings/", "/settings/models/", "/settings/devices/"]
+PAGES = ["/", "/notes/", "/notes/new/", "/activity/", "/jobs/", "/settings/", "/settings/models/", "/settings/devices/"]
 PAGES += ["/settings/budget/"]
 PAGES += ["/settings/appearance/", "/settings/costs/", "/goals/new/", "/welcome/", "/welcome/goal/", "/assistant/"]
 

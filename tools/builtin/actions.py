@@ -4,10 +4,9 @@ from uuid import UUID
 
 from pydantic import Field
 
-from memory.text import clip
 from tools.base import Arguments, Effect, Outcome, Reversal, Tool, ToolContext, ToolError, Wording
 from tools.models import AgentAction
-from tools.undo import NAME, CannotUndo, recent, said, told, undo
+from tools.undo import NAME, CannotUndo, quoted, recent, said, told, undo
 
 MOST = 50
 
@@ -56,7 +55,7 @@ class UndoAction(Tool[OneAction]):
             raise ToolError(str(problem)) from problem
         AgentAction.objects.filter(pk=context.action_id).update(undoes=action)
         observation = "\n- ".join(["It was undone:", *map(said, undone.parts)])
-        return Outcome(observation, clip(told(action), 80), undone.record, touched=undone.touched)
+        return Outcome(observation, quoted(action), undone.record, touched=undone.touched)
 
 
 def _line(action: AgentAction) -> str:

@@ -1,0 +1,81 @@
+"""What was done in a person's name, newest first: by whom, why, and the way back (mission D7, D8)."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from itertools import groupby
+from uuid import UUID
+
+from django.contrib.auth.models import User
+from django.db.models import Q
+from django.utils import timezone
+
+from agents.live.steps import Step, shown_step
+from memory.models import Source, ThreadMessage
+from tools import registry
+from tools.base import Effect
+from tools.models import AgentAction
+
+SHOWN = 50
+_OWNERS = ("thread__goals_goal", "thread__agents_useragent", "thread__agents_agenttask")
+
+
+@dataclass(frozen=True, slots=True)
+class Deed:
+    """
+    step: its sentence, mark and undo, as in the chat.
+    because: what its user had written; empty when something else set it off.
+    """
+
+    action: AgentAction
+    step: Step
+    because: str
+
+    @property
+    def place(self) -> UUID:
+        """The thread of the conversation that it belongs to: a helper's is that of who sent it."""
+        task = getattr(self.action.thread, "agents_agenttask", None)
+        thread: UUID = task.parent_id if task else self.action.thread_id
+        return thread
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    date: date
+    deeds: list[Deed]
+
+
+def days(user: User, which: Q, before: datetime | None) -> tuple[list[Day], datetime | None]:
+    """Return the newest deeds before a moment by day, and the moment before which there are older ones."""
+    mine = AgentAction.objects.for_user(user).filter(which).exclude(effect=Effect.PURE).exclude(tool__in=_speaking())
+    if before:
+        mine = mine.filter(created_at__lt=before)
+    known = mine.with_standing().defer("undo", "output").select_related("approval", *_OWNERS)
+    found = list(known.order_by("-created_at", "-step", "-position")[: SHOWN + 1])
+    shown = found[:SHOWN]
+    older = shown[-1].created_at if len(found) > SHOWN else None
+    return [Day(at, list(group)) for at, group in groupby(_deeds(shown), _date)], older
+
+
+def below(thread_id: UUID) -> Q:
+    """What was done in a conversation, and by the helpers that it sent off."""
+    return Q(thread=thread_id) | Q(thread__agents_agenttask__parent=thread_id)
+
+
+def _speaking() -> list[str]:
+    """What only says something stands in the chat."""
+    return [name for name, tool in registry.all_tools().items() if tool.speaks]
+
+
+def _deeds(actions: Sequence[AgentAction]) -> list[Deed]:
+    wrote = _wrote({action.run_id for action in actions if action.run_id})
+    return [Deed(action, shown_step(action), wrote.get(action.run_id, "")) for action in actions]
+
+
+def _wrote(runs: Iterable[UUID]) -> dict[UUID | None, str]:
+    said = ThreadMessage.objects.filter(run__in=list(runs), source=Source.USER).exclude(metadata__has_key="decision")
+    return dict(said.order_by("run", "position").distinct("run").values_list("run_id", "content"))
+
+
+def _date(deed: Deed) -> date:
+    return timezone.localtime(deed.action.created_at).date()

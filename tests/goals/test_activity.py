@@ -1,0 +1,126 @@
+"""The activity page: what was done, why, and taking back much of it at once."""
+
+from datetime import UTC, datetime
+from urllib.parse import quote
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from goals.models import Goal
+from memory.models import AgentRun, Note
+from memory.notes import create_note, update_note
+from tests.factories import AgentActionFactory, AgentRunFactory, GoalFactory, ThreadMessageFactory, UserFactory
+from tools.builtin.notes import image, record
+from tools.models import AgentAction
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def user() -> User:
+    user: User = UserFactory()
+    return user
+
+
+@pytest.fixture
+def client(user: User) -> Client:
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+@pytest.fixture
+def goal(user: User) -> Goal:
+    goal: Goal = GoalFactory(user=user, title="Learn Go")
+    return goal
+
+
+@pytest.fixture
+def run(goal: Goal) -> AgentRun:
+    run: AgentRun = AgentRunFactory(thread=goal.thread)
+    ThreadMessageFactory(thread=goal.thread, run=run, content="Please plan my <b>week</b>")
+    return run
+
+
+def changed(run: AgentRun, note: Note, body: str) -> AgentAction:
+    before = image(note)
+    update_note(note, body=body)
+    undo = record(note, before, image(note)).model_dump(mode="json")
+    action: AgentAction = AgentActionFactory(run=run, tool="update_note", summary=note.title, undo=undo)
+    return action
+
+
+def test_what_was_done_is_listed_with_its_reason_and_the_way_back(client: Client, goal: Goal, run: AgentRun) -> None:
+    action = changed(run, create_note(goal.thread, "Shoes", "v1"), "v2")
+    AgentActionFactory(run=run, tool="search_notes", effect="pure", summary="only read")
+    AgentActionFactory(run=run, tool="send_message", effect="idempotent", summary="only said")
+    page = client.get("/activity/").content.decode()
+    assert 'changed a note <span dir="auto">Shoes</span>' in page
+    assert "because you wrote “Please plan my &lt;b&gt;week&lt;/b&gt;”" in page
+    assert f"/actions/{action.pk}/undo" in page
+    assert "only read" not in page
+    assert "only said" not in page
+    client.post(f"/actions/{action.pk}/undo", {"next": "/activity/"})
+    page = client.get("/activity/").content.decode()
+    assert (
+        'data-state="undone"' in page,
+        '<span class="who" dir="auto">You</span> undid <span dir="auto">“Changed a note Shoes”' in page,
+    ) == (True, True)
+
+
+def test_a_goal_can_be_chosen_and_older_ones_follow(client: Client, user: User, goal: Goal, run: AgentRun) -> None:
+    other = AgentRunFactory(thread=GoalFactory(user=user).thread)
+    AgentActionFactory(run=other, summary="Elsewhere")
+    for number in range(51):
+        AgentActionFactory(run=run, summary=f"Number {number:02}")
+    page = client.get(f"/activity/?goal={goal.pk}").content.decode()
+    assert ("Elsewhere" in page, "Number 50" in page, "Number 00" in page) == (False, True, False)
+    (older,) = [part.split('"')[0] for part in page.split('href="?')[1:]]
+    assert "Number 00" in client.get("/activity/?" + older.replace("&amp;", "&")).content.decode()
+    for nonsense in ("goal=x", "before=x", "before=9999999999", "goal=%00"):
+        assert client.get(f"/activity/?{nonsense}").status_code == 200
+
+
+def test_a_whole_run_is_taken_back_after_a_look(client: Client, goal: Goal, run: AgentRun) -> None:
+    mine, kept = create_note(goal.thread, "Shoes", "v1"), create_note(goal.thread, "Kept", "v1")
+    for body in ("v2", "v3"):
+        changed(run, mine, body)
+    changed(run, kept, "v2")
+    update_note(kept, body="a line of mine")
+    address = f"/activity/undo/?run={run.pk}"
+    page = client.get(address).content.decode()
+    assert "<del>v3</del> <ins>v2</ins>" in page
+    assert "<del>v2</del> <ins>v1</ins>" in page
+    assert "Undo 2 actions" in page
+    assert "This stays: Changed a note Kept" in page
+    assert Note.objects.get(pk=mine.pk).body == "v3"
+    told = client.post(address, follow=True).content.decode()
+    assert "2 actions were taken back." in told
+    assert "1 stays" in told
+    assert dict(Note.objects.values_list("title", "body")) == {"Shoes": "v1", "Kept": "a line of mine"}
+
+
+def test_what_was_done_since_is_taken_back_with_what_helpers_did(client: Client, goal: Goal, run: AgentRun) -> None:
+    note = create_note(goal.thread, "Shoes", "v1")
+    changed(run, note, "v2")
+    second = changed(run, note, "v3")
+    second.refresh_from_db()
+    address = f"/activity/undo/?thread={goal.thread_id}&since={quote(second.created_at.isoformat())}"
+    assert "Undo 1 action" in client.get(address).content.decode()
+    client.post(address)
+    assert Note.objects.get().body == "v2"
+
+
+def test_only_ones_own_is_found(client: Client, goal: Goal, run: AgentRun) -> None:
+    note = create_note(goal.thread, "Canary", "v1")
+    changed(run, note, "v2")
+    stranger = Client()
+    stranger.force_login(UserFactory())
+    since = quote(datetime(2020, 1, 1, tzinfo=UTC).isoformat())
+    for address in (f"/activity/undo/?run={run.pk}", f"/activity/undo/?thread={goal.thread_id}&since={since}"):
+        assert stranger.get(address).status_code == stranger.post(address).status_code == 404
+    assert "Canary" not in stranger.get("/activity/").content.decode()
+    assert "Canary" not in stranger.get(f"/activity/?goal={goal.pk}").content.decode()
+    assert client.get("/activity/undo/").status_code == 404
+    assert Note.objects.get(pk=note.pk).body == "v2"
