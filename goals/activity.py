@@ -14,7 +14,7 @@ from agents.live.steps import Step, shown_step
 from memory.models import Source, ThreadMessage
 from tools import registry
 from tools.base import Effect
-from tools.models import AgentAction
+from tools.models import ActionQuerySet, AgentAction
 
 SHOWN = 50
 _OWNERS = ("thread__goals_goal", "thread__agents_useragent", "thread__agents_agenttask")
@@ -50,11 +50,19 @@ def days(user: User, which: Q, before: datetime | None) -> tuple[list[Day], date
     mine = AgentAction.objects.for_user(user).filter(which).exclude(effect=Effect.PURE).exclude(tool__in=_speaking())
     if before:
         mine = mine.filter(created_at__lt=before)
-    known = mine.with_standing().defer("undo", "output").select_related("approval", *_OWNERS)
-    found = list(known.order_by("-created_at", "-step", "-position")[: SHOWN + 1])
-    shown = found[:SHOWN]
-    older = shown[-1].created_at if len(found) > SHOWN else None
-    return [Day(at, list(group)) for at, group in groupby(_deeds(shown), _date)], older
+    older = _end_of_page(mine)
+    shown = mine.filter(created_at__gte=older) if older else mine
+    known = shown.with_standing().defer("undo", "output").select_related("approval", *_OWNERS)
+    deeds = _deeds(list(known.order_by("-created_at", "-step", "-position")))
+    return [Day(at, list(group)) for at, group in groupby(deeds, _date)], older
+
+
+def _end_of_page(actions: ActionQuerySet) -> datetime | None:
+    """The moment of the last one of a page; None when nothing comes after it. The calls of one reply have the same
+    moment, and stay together."""
+    moments = actions.order_by("-created_at").values_list("created_at", flat=True)
+    last = moments[SHOWN - 1 : SHOWN].first()
+    return last if last and moments.filter(created_at__lt=last).exists() else None
 
 
 def below(thread_id: UUID) -> Q:

@@ -77,10 +77,11 @@ class Standing:
 
 
 def undoable(owner: int, which: Q) -> list[AgentAction]:
-    """Of some calls of agents those that can be taken back, the last first; at most MOST_AT_ONCE."""
+    """Of some calls of agents those that can be taken back, the one that took effect last first: one that waited for
+    approval may be older than what was done before it. At most MOST_AT_ONCE."""
     mine = AgentAction.objects.filter(which, user_id=owner, status=ActionStatus.DONE, undone=False, run__isnull=False)
     changed = mine.filter(undo__changes__0__isnull=False).select_related("thread")
-    return list(changed.order_by("-created_at", "-step", "-position")[:MOST_AT_ONCE])
+    return list(changed.order_by("-finished_at", "-step", "-position")[:MOST_AT_ONCE])
 
 
 def preview(actions: Sequence[AgentAction], owner: int) -> list[list[Finding]]:

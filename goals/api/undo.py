@@ -61,12 +61,12 @@ class UndoGoal(UndoMany):
         given = SinceBody(data=request.query_params.dict(), partial=True)
         given.is_valid(raise_exception=True)
         since = given.validated_data.get("since")
-        return self.look(done & Q(created_at__gte=since) if since else done)
+        return self.look(done & Q(finished_at__gte=since) if since else done)
 
     @documented("Take back all that a goal's agents did since a moment", {200: UndoneList}, body=SinceBody)
     def post(self, request: Request, goal_id: UUID) -> Response:
         """Helpers' calls, too. What was changed since stays, with the reason; the rest is taken back all the same."""
-        return self.take(self.of(goal_id) & Q(created_at__gte=self.body(SinceBody)["since"]))
+        return self.take(self.of(goal_id) & Q(finished_at__gte=self.body(SinceBody)["since"]))
 
     def of(self, goal_id: UUID) -> Q:
         return below(get_object_or_404(Goal.objects.for_user(self.user), pk=goal_id).thread_id)

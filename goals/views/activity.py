@@ -59,7 +59,7 @@ def _asked(request: SignedInRequest) -> tuple[Q, str]:
     thread = _thread(request, uuid_or_none(request.GET.get("thread", "")))
     if since is None:
         raise Http404
-    return below(thread.pk) & Q(created_at__gte=since), _("All that %(agent)s did from here on") % {
+    return below(thread.pk) & Q(finished_at__gte=since), _("All that %(agent)s did from here on") % {
         "agent": agentable_of(thread).name()
     }
 

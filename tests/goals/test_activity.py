@@ -1,11 +1,12 @@
 """The activity page: what was done, why, and taking back much of it at once."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from urllib.parse import quote
 
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
+from django.utils import timezone
 
 from goals.models import Goal
 from memory.models import AgentRun, Note
@@ -47,7 +48,9 @@ def changed(run: AgentRun, note: Note, body: str) -> AgentAction:
     before = image(note)
     update_note(note, body=body)
     undo = record(note, before, image(note)).model_dump(mode="json")
-    action: AgentAction = AgentActionFactory(run=run, tool="update_note", summary=note.title, undo=undo)
+    action: AgentAction = AgentActionFactory(
+        run=run, tool="update_note", summary=note.title, undo=undo, finished_at=timezone.now()
+    )
     return action
 
 
@@ -72,12 +75,20 @@ def test_what_was_done_is_listed_with_its_reason_and_the_way_back(client: Client
 def test_a_goal_can_be_chosen_and_older_ones_follow(client: Client, user: User, goal: Goal, run: AgentRun) -> None:
     other = AgentRunFactory(thread=GoalFactory(user=user).thread)
     AgentActionFactory(run=other, summary="Elsewhere")
-    for number in range(51):
+    for number in range(53):
         AgentActionFactory(run=run, summary=f"Number {number:02}")
+    together = AgentAction.objects.filter(summary__in=["Number 01", "Number 02", "Number 03"])
+    together.update(created_at=AgentAction.objects.get(summary="Number 02").created_at)
     page = client.get(f"/activity/?goal={goal.pk}").content.decode()
-    assert ("Elsewhere" in page, "Number 50" in page, "Number 00" in page) == (False, True, False)
+    assert ("Elsewhere" in page, "Number 52" in page, "Number 01" in page, "Number 00" in page) == (
+        False,
+        True,
+        True,
+        False,
+    )
     (older,) = [part.split('"')[0] for part in page.split('href="?')[1:]]
-    assert "Number 00" in client.get("/activity/?" + older.replace("&amp;", "&")).content.decode()
+    rest = client.get("/activity/?" + older.replace("&amp;", "&")).content.decode()
+    assert ("Number 00" in rest, "Number 01" in rest, "Older" in rest) == (True, False, False)
     for nonsense in ("goal=x", "before=x", "before=9999999999", "goal=%00"):
         assert client.get(f"/activity/?{nonsense}").status_code == 200
 
@@ -105,8 +116,9 @@ def test_what_was_done_since_is_taken_back_with_what_helpers_did(client: Client,
     note = create_note(goal.thread, "Shoes", "v1")
     changed(run, note, "v2")
     second = changed(run, note, "v3")
-    second.refresh_from_db()
-    address = f"/activity/undo/?thread={goal.thread_id}&since={quote(second.created_at.isoformat())}"
+    AgentAction.objects.update(created_at=timezone.now() - timedelta(hours=1))  # all were asked for at once
+    assert second.finished_at
+    address = f"/activity/undo/?thread={goal.thread_id}&since={quote(second.finished_at.isoformat())}"
     assert "Undo 1 action" in client.get(address).content.decode()
     client.post(address)
     assert Note.objects.get().body == "v2"

@@ -221,7 +221,8 @@ def test_a_whole_run_is_taken_back_the_last_first_and_what_was_edited_since_stay
 def test_what_was_done_since_a_moment_is_taken_back(goal: Goal, note: Note, act: Callable[..., AgentAction]) -> None:
     act("update_note", id=str(note.pk), body="v2")
     second = act("update_note", id=str(note.pk), body="v3")
-    since = second.created_at.isoformat()
+    assert second.finished_at
+    since = second.finished_at.isoformat()
 
     assert looks(goal.user, f"goals/{goal.pk}/undo?since={quote(since)}") == [("update_note", True)]
     assert many(goal.user, f"goals/{goal.pk}/undo", {"since": since}) == [("update_note", True)]
