@@ -30,10 +30,12 @@ def take_back(action: AgentAction, user: User) -> AgentAction:
     """
     with transaction.atomic():
         now = locked(action.pk, user.pk)
-        if now is not None and now.undone and (before := holding(now)):
+        if now is None:
+            raise Refused("not_undone", "There is no such action.")
+        if now.undone and (before := holding(now)):
             return before
         try:
-            undone = undo(action.pk, user.pk)
+            undone = undo(now, user.pk)
         except CannotUndo as problem:
             raise Refused("not_undone", str(problem)) from problem
         done = recorded(action, user.pk, undone.record)

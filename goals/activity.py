@@ -11,13 +11,13 @@ from django.db.models import Q
 from django.utils import timezone
 
 from agents.live.steps import Step, shown_step
+from goals.jobs import OWNERS
 from memory.models import Source, ThreadMessage
 from tools import registry
 from tools.base import Effect
 from tools.models import ActionQuerySet, AgentAction
 
 SHOWN = 50
-_OWNERS = ("thread__goals_goal", "thread__agents_useragent", "thread__agents_agenttask")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ def days(user: User, which: Q, before: datetime | None) -> tuple[list[Day], date
         mine = mine.filter(created_at__lt=before)
     older = _end_of_page(mine)
     shown = mine.filter(created_at__gte=older) if older else mine
-    known = shown.with_standing().defer("undo", "output").select_related("approval", *_OWNERS)
+    known = shown.with_standing().defer("undo", "output").select_related("approval", *OWNERS)
     deeds = _deeds(list(known.order_by("-created_at", "-step", "-position")))
     return [Day(at, list(group)) for at, group in groupby(deeds, _date)], older
 
@@ -65,9 +65,10 @@ def _end_of_page(actions: ActionQuerySet) -> datetime | None:
     return last if last and moments.filter(created_at__lt=last).exists() else None
 
 
-def below(thread_id: UUID) -> Q:
-    """What was done in a conversation, and by the helpers that it sent off."""
-    return Q(thread=thread_id) | Q(thread__agents_agenttask__parent=thread_id)
+def below(thread_id: UUID, since: datetime | None = None) -> Q:
+    """What was done in a conversation, and by the helpers that it sent off; of that what took effect since a moment."""
+    done = Q(thread=thread_id) | Q(thread__agents_agenttask__parent=thread_id)
+    return done & Q(finished_at__gte=since) if since else done
 
 
 def _speaking() -> list[str]:

@@ -10,7 +10,7 @@ from agents.live.cards import plain
 from memory.text import clip
 from tools.changes import Change, Finding, Verdict
 from tools.models import AgentAction
-from tools.undo import is_possible, said, told
+from tools.undo import is_possible, told, told_of
 
 EXCERPT = 200
 
@@ -38,7 +38,7 @@ class Outlook:
     def of(cls, action: AgentAction, found: Sequence[Finding]) -> Self:
         possible = is_possible(found)
         parts = [_part(part.change, part) for part in found if part.change and part.verdict is Verdict.UNDO]
-        why = "" if possible else " ".join(map(said, found))
+        why = "" if possible else told_of(found)
         return cls(action, told(action), possible, parts, why)
 
 

@@ -18,7 +18,7 @@ from tools import registry
 from tools.base import Effect, Reversal, Risk
 from tools.changes import Change, Finding, Image, UndoRecord, Verdict, compared
 from tools.models import ActionStatus, AgentAction
-from tools.restoring import CannotRestore, all_restorers
+from tools.restoring import CannotRestore, Restorer, all_restorers
 
 NAME = "undo_action"
 MOST_AT_ONCE = 200
@@ -34,7 +34,7 @@ class CannotUndo(Exception):
         kept = [part for part in parts if part.verdict in (Verdict.CONFLICT, Verdict.LASTING)]
         if not kept:
             return cls("It is as it was before; there is nothing to undo.")
-        return cls(" ".join(["Nothing was undone.", *map(said, kept)]))
+        return cls(f"Nothing was undone. {told_of(kept)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +126,11 @@ def said(part: Finding) -> str:
             return f"{name}{part.why}{fields}"
 
 
+def told_of(parts: Iterable[Finding]) -> str:
+    """What becomes of all parts."""
+    return " ".join(map(said, parts))
+
+
 def record_of(action: AgentAction) -> UndoRecord:
     """What a call changed."""
     if action.status != ActionStatus.DONE or action.undo is None:
@@ -156,15 +161,17 @@ def holding(action: AgentAction) -> AgentAction | None:
     return AgentAction.objects.filter(undoes=action, undone=False).order_by("-created_at").first()
 
 
-def undo(action_id: UUID, owner: int) -> Undone:
+def undo(action: AgentAction, owner: int) -> Undone:
     """Take back what a call did, within an open transaction, and mark it as undone.
 
+    Args:
+        action: as `locked` gives it.
+
     Raises:
-        CannotUndo: it is not the owner's, was undone already, or a part of it has been changed since.
+        CannotUndo: it was undone already, or a part of it has been changed since.
     """
-    action = locked(action_id, owner)
-    if action is None or action.undone:
-        raise CannotUndo("This was undone already." if action else "There is no such action.")
+    if action.undone:
+        raise CannotUndo("This was undone already.")
     if not can_be_undone(action):
         raise CannotUndo(NOTHING)
     parts = findings(action, Standing(owner, lock=True))
@@ -175,7 +182,7 @@ def undo(action_id: UUID, owner: int) -> Undone:
     for part in parts:
         if part.change and part.verdict is Verdict.UNDO:
             restorer = all_restorers()[part.change.kind]
-            _put_back(part.change, part, owner)
+            _put_back(restorer, part.change, part.target, owner)
             changes.append(restorer.change(part.change.id, part.change.name, part.now, part.target))
             lasting += filter(None, [restorer.refusal(part.target, part.now)])
     record = UndoRecord(lasting=tuple(lasting)) if lasting else UndoRecord(changes=tuple(changes))
@@ -183,12 +190,13 @@ def undo(action_id: UUID, owner: int) -> Undone:
 
 
 def locked(action_id: UUID, owner: int) -> AgentAction | None:
+    """An action of the owner, which nobody else takes back until the transaction ends."""
     return AgentAction.objects.select_for_update(no_key=True).filter(pk=action_id, user_id=owner).first()
 
 
-def _put_back(change: Change, part: Finding, owner: int) -> None:
+def _put_back(restorer: Restorer, change: Change, target: Image | None, owner: int) -> None:
     try:
-        all_restorers()[change.kind].write(owner, change.id, part.target)
+        restorer.write(owner, change.id, target)
     except CannotRestore as error:
         raise CannotUndo(f"“{change.name}” cannot be put back: {error}") from error
 

@@ -84,9 +84,10 @@ class Record:
         self.has_next_call = progress.step > before[0]
         assert call.result is not None
         self.announce(self._changed(call), *self._posted(said_cells([call.result])))
-        for action_id in call.result.touched:
+        if call.result.touched:
             with orm():
-                announce_action(self.summons.thread, action_id)
+                for action_id in call.result.touched:
+                    announce_action(self.summons.thread, action_id)
         self.heed(pulse)
         return call.result
 

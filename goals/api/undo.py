@@ -20,7 +20,7 @@ from goals.models import Goal
 from memory.models import AgentRun
 from tools.changes import Finding
 from tools.models import AgentAction
-from tools.undo import is_possible, preview, said, undoable
+from tools.undo import is_possible, preview, told_of, undoable
 
 SINCE = OpenApiParameter("since", OpenApiTypes.DATETIME, description="With a time zone; left out, the beginning")
 
@@ -57,24 +57,24 @@ class UndoRun(UndoMany):
 class UndoGoal(UndoMany):
     @documented("Read what an undo since a moment would do", {200: UndoneList}, query=[SINCE])
     def get(self, request: Request, goal_id: UUID) -> Response:
-        done = self.of(goal_id)
+        thread = self.thread_of(goal_id)
         given = SinceBody(data=request.query_params.dict(), partial=True)
         given.is_valid(raise_exception=True)
         since = given.validated_data.get("since")
-        return self.look(done & Q(finished_at__gte=since) if since else done)
+        return self.look(below(thread, since))
 
     @documented("Take back all that a goal's agents did since a moment", {200: UndoneList}, body=SinceBody)
     def post(self, request: Request, goal_id: UUID) -> Response:
         """Helpers' calls, too. What was changed since stays, with the reason; the rest is taken back all the same."""
-        return self.take(self.of(goal_id) & Q(finished_at__gte=self.body(SinceBody)["since"]))
+        return self.take(below(self.thread_of(goal_id), self.body(SinceBody)["since"]))
 
-    def of(self, goal_id: UUID) -> Q:
-        return below(get_object_or_404(Goal.objects.for_user(self.user), pk=goal_id).thread_id)
+    def thread_of(self, goal_id: UUID) -> UUID:
+        return get_object_or_404(Goal.objects.for_user(self.user), pk=goal_id).thread_id
 
 
 def looked(action: AgentAction, parts: list[Finding]) -> dict[str, Any]:
     possible = is_possible(parts)
-    why = "" if possible else " ".join(map(said, parts))
+    why = "" if possible else told_of(parts)
     return _shown(action) | {"possible": possible, "undo": None, "why": why, "parts": list(map(part_json, parts))}
 
 

@@ -59,9 +59,7 @@ def _asked(request: SignedInRequest) -> tuple[Q, str]:
     thread = _thread(request, uuid_or_none(request.GET.get("thread", "")))
     if since is None:
         raise Http404
-    return below(thread.pk) & Q(finished_at__gte=since), _("All that %(agent)s did from here on") % {
-        "agent": agentable_of(thread).name()
-    }
+    return below(thread.pk, since), _("All that %(agent)s did from here on") % {"agent": agentable_of(thread).name()}
 
 
 def _thread(request: SignedInRequest, thread_id: UUID | None) -> Thread:

@@ -44,9 +44,9 @@ def settings_budget(request: SignedInRequest) -> HttpResponse:
 def budget_more(request: SignedInRequest, budget_id: UUID) -> HttpResponse:
     """A dollar more in this window, or as many as the button says; what waits for it goes on (mission C5)."""
     asked = request.GET.get("dollars", "")
-    dollars = Decimal(asked) if DOLLARS.fullmatch(asked) else MORE
+    more = Decimal(asked) if DOLLARS.fullmatch(asked) else MORE
     try:
-        allow_more(_found(request, budget_id), dollars)
+        allow_more(_found(request, budget_id), more)
     except Refused as refused:
         messages.error(request, refused.message)
         return redirect("settings_budget")

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from tools.base import Arguments, Effect, Outcome, Reversal, Tool, ToolContext, ToolError, Wording
 from tools.models import AgentAction
-from tools.undo import NAME, CannotUndo, quoted, recent, said, told, undo
+from tools.undo import NAME, CannotUndo, locked, quoted, recent, said, told, undo
 
 MOST = 50
 
@@ -45,12 +45,11 @@ class UndoAction(Tool[OneAction]):
     Arguments = OneAction
 
     def run(self, arguments: OneAction, context: ToolContext) -> Outcome:
-        mine = AgentAction.objects.filter(pk=arguments.id, user_id=context.user_id, thread_id=context.thread_id)
-        action = mine.first()
-        if action is None:
+        action = locked(arguments.id, context.user_id)
+        if action is None or action.thread_id != context.thread_id:
             raise ToolError("There is no action with this id in this conversation; list_recent_actions gives the ids.")
         try:
-            undone = undo(action.pk, context.user_id)
+            undone = undo(action, context.user_id)
         except CannotUndo as problem:
             raise ToolError(str(problem)) from problem
         AgentAction.objects.filter(pk=context.action_id).update(undoes=action)
