@@ -22,8 +22,9 @@ from psycopg_pool import ConnectionPool
 
 from memory.encoding import dumps
 
-# All these statements find their rows by key, so one plan is as good as another and is made once.
-PLANNED_ONCE = "-c plan_cache_mode=force_generic_plan"
+# All these statements find their rows by key, so one plan is as good as another and is made once. Times are in UTC, as
+# the ORM has them: Python takes a local time in a fold of its zone for equal to none of another zone.
+OPTIONS = "-c plan_cache_mode=force_generic_plan -c TimeZone=UTC"
 
 type Row = tuple[Any, ...]
 
@@ -50,11 +51,25 @@ def execute(sql: str, parameters: Mapping[str, object]) -> list[Row]:
         psycopg.Error: the statement failed or its outcome is unknown. When its connection is lost the others mostly
             are as well: the next statement gets a new one.
     """
+    with _borrowed() as connection:
+        cursor = connection.execute(sql.encode(), parameters)
+        return cursor.fetchall() if cursor.description else []
+
+
+@contextlib.contextmanager
+def transaction() -> Iterator[Connection[TupleRow]]:
+    """A transaction of several statements (`execute_on`). Errors are as `execute` and `standing_still_is_away` have
+    them."""
+    with standing_still_is_away(), _borrowed() as connection, connection.transaction():
+        yield connection
+
+
+@contextlib.contextmanager
+def _borrowed() -> Iterator[Connection[TupleRow]]:
     hot = _open_pool()
     with hot.connection() as connection:
         try:
-            cursor = connection.execute(sql.encode(), parameters)
-            return cursor.fetchall() if cursor.description else []
+            yield connection
         except psycopg.OperationalError as error:
             if connection.broken or (error.sqlstate or "").startswith(SHUTS_DOWN):
                 hot.drain()
@@ -131,7 +146,11 @@ def _make() -> ConnectionPool[Connection[TupleRow]]:
     parameters = connections["default"].get_connection_params()
     return ConnectionPool(
         kwargs={key: value for key, value in parameters.items() if key not in OF_DJANGO}
-        | {"autocommit": True, "prepare_threshold": 0, "options": f"{parameters.get('options', '')} {PLANNED_ONCE}"},
+        | {
+            "autocommit": True,
+            "prepare_threshold": 0,
+            "options": f"{parameters.get('options', '')} {OPTIONS}",
+        },
         min_size=1,
         max_size=settings.WAYMARK_HOT_POOL,
         timeout=20,

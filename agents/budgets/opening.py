@@ -6,16 +6,16 @@ from django.contrib.auth.models import User
 from django.db.models import F, Max, Q
 
 from agents.budgets import counting, windows
-from agents.budgets.ledger import now_there
 from agents.budgets.models import Budget, Reservation
 from agents.models import CallStatus, ModelCall
 from memory.models import LIVE, AgentRun, Thread
+from memory.pool import orm_connection
 
 
 def open_budget(budget: Budget) -> None:
     """Save a budget that is new. Part of a transaction that has locked the budget's user."""
     _hold_still(budget.user)
-    now, budget.zone = now_there(), counting.zone_of(budget.user_id)
+    now, budget.zone = counting.clock(budget.user_id, orm_connection())
     counting.count(budget, windows.began(budget.window, now, budget.zone))
     budget.save()
     if budget.counts:
@@ -39,7 +39,7 @@ def _hold_too(budget: Budget) -> None:
     runs = AgentRun.objects.for_user(budget.user).filter(metered=True, held_tokens__gt=0)
     calls = ModelCall.objects.filter(thread__user=budget.user, reservations__isnull=False)
     if budget.thread is not None:
-        below = counting.threads_below(budget.thread)
+        below = counting.threads_below(budget.thread.pk)
         runs, calls = runs.filter(thread__in=below), calls.filter(thread__in=below)
     held = [Reservation(budget=budget, run=run, money=run.held, tokens=run.held_tokens) for run in runs]
     for call in calls.annotate(money=Max("reservations__money"), tokens=Max("reservations__tokens")):

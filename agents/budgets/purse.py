@@ -1,7 +1,6 @@
 """What a run carries with it to pay for its calls."""
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import partial
@@ -36,14 +35,12 @@ class Unpriced(Exception):
 @dataclass(slots=True)
 class Purse:
     """
-    threads: the run's own and those above it, whose budgets hold its calls.
     can: how long the model's window and its answers are, as far as that is known.
     attended: whether somebody waits for the run.
     left: what is reserved and not spent. open: the worst of the call that is under way.
     """
 
     lease: Lease
-    threads: Sequence[UUID]
     model: str
     price: Price | None
     can: Capabilities
@@ -117,12 +114,13 @@ class Purse:
     def _reserve(self, least: Amount, full: Amount) -> None:
         if self.price is None:
             with orm():
-                if forbids_unpriced(self.lease.user_id, self.threads):
+                if forbids_unpriced(self.lease.user_id, self.lease.thread_id):
                     raise Unpriced(self.model)
         until = time.monotonic() + settings.WAYMARK_BUDGET_PATIENCE_SECONDS
         while True:
             try:
-                self.left = surely(partial(self._try, least, full), lambda: None)
+                reserve = partial(ledger.reserve, self.lease, least, full, attended=self.attended)
+                self.left = surely(reserve, lambda: None)
             except OutOfBudget as out:
                 if not out.shortage.waits or time.monotonic() >= until:
                     raise
@@ -132,14 +130,9 @@ class Purse:
                 return
             self.cancel.sleep(LOOK_AGAIN)
 
-    def _try(self, least: Amount, full: Amount) -> Amount:
-        lease = self.lease
-        with orm():
-            return ledger.reserve(lease.run_id, lease.token, self.threads, least, full, attended=self.attended)
 
-
-def forbids_unpriced(user_id: int, threads: Sequence[UUID]) -> bool:
-    """Whether a model without a price may not be asked below these threads: a budget in dollars could not hold."""
+def forbids_unpriced(user_id: int, thread_id: UUID) -> bool:
+    """Whether a model without a price may not be asked in a thread: a budget in dollars could not hold."""
     if settings.WAYMARK_BUDGET_UNPRICED != "block":
         return False
-    return Budget.objects.filter(ledger.above(threads), user=user_id, money__isnull=False).exists()
+    return Budget.objects.filter(ledger.above(thread_id), user=user_id, money__isnull=False).exists()

@@ -37,6 +37,10 @@ class Amount(NamedTuple):
     def minus(self, other: "Amount") -> "Amount":
         return Amount(self.money - other.money, self.tokens - other.tokens)
 
+    def at_least(self, other: "Amount") -> "Amount":
+        """The larger of both, each for itself."""
+        return Amount(max(self.money, other.money), max(self.tokens, other.tokens))
+
     def covers(self, other: "Amount") -> bool:
         """Whether there is enough of both."""
         return self.money >= other.money and self.tokens >= other.tokens

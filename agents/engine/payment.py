@@ -10,7 +10,6 @@ from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from agents.agentable import agentable_of
 from agents.budgets import ledger, room, words
 from agents.budgets.purse import Purse, Unpriced, forbids_unpriced
 from agents.budgets.worst import AROUND_EACH, Given, answer_at_most, charged, cost_at_most
@@ -43,11 +42,9 @@ SWEPT = 100
 def purse_of(summons: Summons, held: Held) -> Purse:
     """The purse of a claimed run that budgets count, from the first call of its model or from a later one on."""
     choice = summons.choice
-    with orm():
-        threads = ledger.threads_above(summons.agentable)
     price = summons.prices.of(choice.endpoint, choice.model)
     can, attended = choice.capabilities, summons.is_attended
-    return Purse(held.lease, threads, choice.model, price, can, attended, held.cancel)
+    return Purse(held.lease, choice.model, price, can, attended, held.cancel)
 
 
 def beside_seconds() -> float:
@@ -60,8 +57,8 @@ def let_go(run_id: UUID) -> None:
     """Book what a run has spent and free what it held, once no worker has it. What cannot be booked now is left to the
     next sweep."""
     try:
-        with orm():
-            if surely(partial(ledger.release, run_id), lambda: None):
+        if surely(partial(ledger.release, run_id), lambda: None):
+            with orm():
                 _warn(run_id)
     except DATABASE_AWAY as error:
         log.warning("reservations are left to the sweeper", run=str(run_id), error=str(error))
@@ -77,7 +74,7 @@ def reserve_beside(call: ModelCall, choice: Choice, words_given: str) -> int | N
     with orm():
         thread = _thread(call)
         price = prices_of(thread.user_id).of(choice.endpoint, choice.model)
-        if price is None and forbids_unpriced(thread.user_id, ledger.threads_above(agentable_of(thread))):
+        if price is None and forbids_unpriced(thread.user_id, thread.pk):
             raise Unpriced(call.model)
         return most if ledger.reserve_beside(call, thread, cost_at_most(price, given.most, most)) else None
 

@@ -1,4 +1,4 @@
-"""bin/test among commands of our own: it succeeds when every stage does, and fails with the words of the one that did."""
+"""bin/test among commands of our own: it succeeds when every stage does, else it fails and shows why."""
 
 import os
 import shutil

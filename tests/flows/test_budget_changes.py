@@ -9,7 +9,7 @@ from random import Random
 import pytest
 from django.contrib.auth.models import User
 
-from agents.budgets import counting, ledger
+from agents.budgets import counting
 from agents.budgets.models import Budget, Reservation, Window
 from agents.budgets.services import remove_budget, set_budget
 from agents.connecting import Given, connect_model
@@ -17,6 +17,7 @@ from agents.services import assistant_of, send_message
 from goals.models import Goal
 from goals.preferences import save_profile
 from memory.models import AgentRun
+from memory.pool import orm_connection
 from tests.factories import GoalFactory, UserFactory
 from tests.flows.spending import AT_WORK, FAST, MODEL, Vendor
 from tests.llm_server import LLMServer
@@ -68,7 +69,7 @@ def test_budgets_that_change_under_workers_that_die_forget_nothing(llm: LLMServe
     assert not Reservation.objects.exists()
     for budget in Budget.objects.filter(user=user).exclude(window=Window.RUN):
         said = budget.spent, budget.spent_tokens, budget.reserved, budget.reserved_tokens
-        counting.bring_up_to_date(budget, ledger.now_there(), counting.zone_of(user.pk))
+        counting.bring_up_to_date(budget, *counting.clock(user.pk, orm_connection()))
         counting.count(budget, budget.begins)
         assert said == (budget.spent, budget.spent_tokens, Decimal(0), 0), budget
     total = Budget.objects.get(window=Window.TOTAL, thread=None)

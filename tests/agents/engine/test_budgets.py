@@ -14,7 +14,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from agents import services
-from agents.budgets import ledger, room
+from agents.budgets import books, room
 from agents.budgets.models import Budget, Reservation, Window
 from agents.budgets.purse import Purse
 from agents.budgets.services import allow_more, remove_budget, set_budget
@@ -30,7 +30,7 @@ from goals.context import build
 from goals.models import Goal
 from goals.trail import needs
 from memory.ids import new_id
-from memory.models import AgentHistory, AgentRun, ArchiveReason, HistoryEntry, RunStatus, Thread, ThreadMessage
+from memory.models import AgentHistory, AgentRun, ArchiveReason, HistoryEntry, RunStatus, ThreadMessage
 from memory.pool import execute
 from tests.agents.engine.test_archiving import SUMMARY, summaries, summary_requests, talk
 from tests.agents.engine.test_orchestrator import NOTE
@@ -304,14 +304,14 @@ def test_the_figures_of_one_user_do_not_end_the_books_of_all(
         for fields in (_run_left(each), _call_left(each)):
             Reservation.objects.create(budget=budget, money=Decimal("0.25"), **fields)
         Budget.objects.filter(pk=budget.pk).update(reserved=Decimal("0.5"))
-    book = ledger._book
+    book = books.book
 
-    def overflowing(thread: Thread, *rest: Any) -> bool:
-        if thread.user_id == other.user_id:
+    def overflowing(payer: books.Payer, *rest: Any) -> None:
+        if payer.user_id == other.user_id:
             raise DataError("numeric field overflow")
-        return book(thread, *rest)
+        book(payer, *rest)
 
-    monkeypatch.setattr(ledger, "_book", overflowing)
+    monkeypatch.setattr(books, "book", overflowing)
     payment.sweep()
     mine.refresh_from_db()
     assert (mine.reserved, mine.spent) == (Decimal(0), Decimal("0.5"))
