@@ -7,8 +7,8 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
 
-from agents.budgets.services import let_wait_end
 from agents.connections import key_of
+from agents.engine.waits import end_waits_for_budgets
 from agents.models import ModelConnection, UserAgent
 from agents.providers.base import Routing, Verdict
 from agents.providers.capabilities import Capabilities
@@ -123,7 +123,7 @@ def make_default(connection: ModelConnection) -> None:
         ModelConnection.objects.filter(user=connection.user, is_default=True).update(is_default=False)
         connection.is_default = True
         connection.save(update_fields=["is_default"])
-    transaction.on_commit(partial(let_wait_end, connection.user))
+    transaction.on_commit(partial(end_waits_for_budgets, connection.user))
 
 
 def remove_connection(connection: ModelConnection) -> None:

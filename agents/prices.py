@@ -9,6 +9,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils.translation import gettext as _
 
+from agents.engine.waits import end_waits_for_budgets
 from agents.model_connection import model_name
 from agents.models import ModelConnection, ModelPrice
 from agents.providers.base import Endpoint, Price
@@ -102,6 +103,7 @@ def set_price(
         if mine.count() >= MOST_PRICES and not mine.filter(kind=kind, model=model).exists():
             raise Refused("too_many_prices", _("You have set as many prices as one may. Remove one first."))
         price, _made = ModelPrice.objects.update_or_create(user=user, kind=kind, model=model, defaults=figures)
+    end_waits_for_budgets(user)
     return price
 
 
@@ -145,3 +147,5 @@ def _of_row(row: ModelPrice) -> Price:
 def remove_price(price: ModelPrice) -> None:
     """The list price holds again from the next run on."""
     price.delete()
+    if price.user is not None:
+        end_waits_for_budgets(price.user)

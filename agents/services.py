@@ -15,6 +15,7 @@ from django.db.models import Q
 from agents.attaching import Upload, check_quota, prepared
 from agents.engine import bell, journal
 from agents.engine.posting import Posted, post
+from agents.engine.waits import end_wait
 from agents.models import UserAgent
 from agents.prices import set_price
 from agents.refusals import Refused, queue_full, too_many_waiting
@@ -143,8 +144,7 @@ NOTICE: Final = Q(metadata__has_key="budget") & ~Q(metadata__has_key="reason")
 
 def retry_now(run: AgentRun) -> None:
     """End a run's wait for its model (mission B5). One that does not wait, or not any more, is left alone."""
-    if journal.retry_now(run.pk):
-        bell.announce_and_ring(run.thread, run.pk, run.step)
+    end_wait(run.thread, run.pk, run.step)
 
 
 def wake(thread: Thread, trigger: Trigger, context_type: str = "") -> UUID:

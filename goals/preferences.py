@@ -4,7 +4,7 @@ import zoneinfo
 
 from django.db import transaction
 
-from agents.budgets.services import let_wait_end
+from agents.engine.waits import end_waits_for_budgets
 from agents.models import UserAgent
 from agents.refusals import Refused
 from memory.text import clip
@@ -24,7 +24,7 @@ def save_profile(assistant: UserAgent, name: str, time_zone: str) -> None:
     with transaction.atomic():
         assistant.save(update_fields=["time_zone"])
         assistant.user.save(update_fields=["first_name"])
-    let_wait_end(assistant.user)
+    end_waits_for_budgets(assistant.user)
 
 
 def adopt_time_zone(assistant: UserAgent, time_zone: str) -> None:

@@ -4,8 +4,8 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
 
-from agents.budgets.services import let_wait_end
 from agents.connecting import must_have_tools
+from agents.engine.waits import end_waits_for_budgets
 from agents.models import ModelConnection
 from agents.refusals import Refused
 from agents.services import open_thread
@@ -70,7 +70,7 @@ def choose_model(goal: Goal, connection: ModelConnection | None) -> None:
         must_have_tools(connection)
     goal.model_connection = connection
     goal.save(update_fields=["model_connection"])
-    let_wait_end(goal.user)
+    end_waits_for_budgets(goal.user)
 
 
 def _checked(title: str, description: str) -> tuple[str, str]:

@@ -11,7 +11,6 @@ from agents import prices
 from agents.api.base import Access, ApiView
 from agents.api.pages import NEWEST_FIRST, page
 from agents.api.schema import documented, listed
-from agents.budgets.services import let_wait_end
 from agents.cost_shapes import PriceBody, PriceShape
 from agents.models import ModelPrice
 
@@ -27,7 +26,6 @@ class Prices(ApiView):
     def post(self, request: Request) -> Response:
         """A price of the same model is replaced. What was charged before stays."""
         price = prices.set_price(self.user, **self.body(PriceBody))
-        let_wait_end(self.user)
         return Response(price_json(price), status=201)
 
 
@@ -37,7 +35,6 @@ class OnePrice(ApiView):
     @documented("Remove a price; the list price holds again", {204: None}, errors=(401, 404))
     def delete(self, request: Request, price_id: UUID) -> Response:
         prices.remove_price(get_object_or_404(ModelPrice.objects.for_user(self.user), pk=price_id))
-        let_wait_end(self.user)
         return Response(status=204)
 
 

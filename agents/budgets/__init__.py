@@ -6,6 +6,7 @@ budget that holds it; what is left of that serves the run's next calls. What was
 
 - `windows`: the models' figures, and when a window begins.
 - `ledger`: the transactions: reserve, book, release.
+- `books`: the statements that these are made of.
 - `worst`: what a call may come to at most.
 - `purse`: what a run carries with it, and asks before each call.
 - `services`: what people do with budgets.

@@ -11,9 +11,9 @@ from django.utils import timezone
 from agents.budgets import counting, ledger
 from agents.budgets.models import MOST_DOLLARS, Budget, Window
 from agents.budgets.opening import open_budget
+from agents.engine.waits import end_waits_for_budgets
 from agents.refusals import Refused
-from agents.services import retry_now
-from memory.models import AgentRun, RunStatus, Thread
+from memory.models import Thread
 
 MORE = Decimal(1)
 """US dollars that one press adds."""
@@ -35,7 +35,7 @@ def set_budget(
             budget.save()
         else:
             open_budget(budget)
-    let_wait_end(user)
+    end_waits_for_budgets(user)
     return budget
 
 
@@ -70,7 +70,7 @@ def allow_more(budget: Budget, dollars: Decimal = MORE) -> None:
         for now in ledger.locked(budget.user_id, Q(pk=budget.pk)):
             now.extra, now.warned_at = min(now.extra + dollars, Decimal(MOST_DOLLARS)), None
             now.save()
-    let_wait_end(budget.user)
+    end_waits_for_budgets(budget.user)
 
 
 def remove_budget(budget: Budget) -> None:
@@ -78,7 +78,7 @@ def remove_budget(budget: Budget) -> None:
     with transaction.atomic():
         for found in ledger.locked(user.pk, Q(pk=budget.pk)):
             found.delete()
-    let_wait_end(user)
+    end_waits_for_budgets(user)
 
 
 def current(budgets: Iterable[Budget], user: User) -> list[Budget]:
@@ -88,11 +88,3 @@ def current(budgets: Iterable[Budget], user: User) -> list[Budget]:
     for budget in shown:
         counting.bring_up_to_date(budget, now, zone)
     return shown
-
-
-def let_wait_end(user: User) -> None:
-    """Runs that wait for a budget try again, with the step at which they stopped: it was changed, or what is reckoned
-    with (a price, the model, the time zone of its windows)."""
-    waiting = AgentRun.objects.for_user(user).filter(status=RunStatus.WAITING_BUDGET).select_related("thread")
-    for run in waiting:
-        retry_now(run)

@@ -14,6 +14,7 @@ from agents.engine.endings import Ending
 from agents.engine.journal import Cell, Final, Lease, NextCall
 from agents.engine.reports import NO_REPORT, report, tell_again
 from agents.engine.thinking import NOTHING_CALLED
+from agents.engine.waits import end_wait
 from agents.live.announce import announce_action, cell_posted, status_changed
 from agents.live.events import Event, Failed
 from agents.live.stream import publish
@@ -75,8 +76,7 @@ class Settler:
         with orm():
             if not ledger.has_changed(budget):
                 return False
-        if journal.retry_now(self.lease.run_id):
-            bell.announce_and_ring(self.thread, self.lease.run_id, self.lease.progress.step)
+        end_wait(self.thread, self.lease.run_id, self.lease.progress.step)
         return True
 
     def _commit(self, ending: Ending, *, inside: bool = False) -> Final:

@@ -9,7 +9,6 @@ from django.utils import timezone
 from django.utils.translation import gettext as _, gettext_lazy
 from django.views.decorators.http import require_GET, require_POST
 
-from agents.budgets.services import let_wait_end
 from agents.cost_rows import Row, as_csv, rows
 from agents.costs import By, Period, total
 from agents.models import ModelPrice
@@ -55,7 +54,6 @@ def price_set(request: SignedInRequest) -> HttpResponse:
     if form.is_valid():
         try:
             set_price(request.user, **form.cleaned_data)
-            let_wait_end(request.user)
         except Refused as refused:
             form.add_error(None, refused.message)
         else:
@@ -68,7 +66,6 @@ def price_set(request: SignedInRequest) -> HttpResponse:
 @signed_in
 def price_delete(request: SignedInRequest, price_id: UUID) -> HttpResponse:
     remove_price(get_object_or_404(ModelPrice.objects.for_user(request.user), pk=price_id))
-    let_wait_end(request.user)
     messages.success(request, _("The price is removed. What was charged stays."))
     return redirect("settings_costs")
 
