@@ -1,8 +1,8 @@
 """When a call needs a person's word, and what such a word is about."""
 
+from tools.attempts import Attempt
 from tools.base import Risk
 from tools.models import ApprovalState, Cause
-from tools.registry import AnyTool
 
 VERDICTS = {
     ApprovalState.REJECTED: "The user rejected this call, it was not executed.",
@@ -15,13 +15,13 @@ PROPOSED = (
 )
 
 
-def cause(tool: AnyTool, *, repeats_unknown: bool) -> Cause | None:
-    """Why a call of this tool needs approval; None when it does not.
+def cause(attempt: Attempt, *, repeats_unknown: bool) -> Cause | None:
+    """Why a call needs approval; None when it does not.
 
     Args:
         repeats_unknown: whether an identical call of the same run has an unknown outcome.
     """
-    if tool.risk is Risk.RESTRICTED:
+    if attempt.risk is Risk.RESTRICTED:
         return Cause.RESTRICTED
     return Cause.REPEATS_UNKNOWN if repeats_unknown else None
 

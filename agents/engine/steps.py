@@ -127,7 +127,7 @@ class Steps:
         self.permit(call)
         if attempt.tool is not None and not attempt.problem and call.result is None:
             repeats_unknown = bool(self.unknown) and call.digest in self.unknown
-            cause = approvals.cause(attempt.tool, repeats_unknown=repeats_unknown)
+            cause = approvals.cause(attempt, repeats_unknown=repeats_unknown)
             call.gate = Gate(cause) if cause else None
         call.started = call.result is None and call.gate is None
         return call
