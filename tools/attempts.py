@@ -62,8 +62,8 @@ class Attempt:
             outcome.said,
         )
 
-    def fails(self, problem: str) -> "Result":
-        return Result(self, ActionStatus.ERROR, observation(problem))
+    def fails(self, problem: str, sources: Sequence[str] = ()) -> "Result":
+        return Result(self, ActionStatus.ERROR, observation(problem), sources=sources)
 
     def denied(self, why: str) -> "Result":
         return Result(self, ActionStatus.DENIED, observation(why))

@@ -50,7 +50,14 @@ class Audience(StrEnum):
 
 
 class ToolError(Exception):
-    """The model is told and the loop goes on. The message is written for the model."""
+    """The model is told and the loop goes on. The message is written for the model.
+
+    sources: as `Outcome.sources`, when a stranger's words are in it.
+    """
+
+    def __init__(self, message: str, sources: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.sources = sources
 
 
 class Arguments(BaseModel):
@@ -162,6 +169,10 @@ class Tool[A: Arguments](ABC):
     def risk_of(self, arguments: A) -> Risk:
         """The risk of one call, where that depends on its arguments (a command)."""
         return self.risk
+
+    def is_contained(self, arguments: A, context: ToolContext) -> bool:
+        """Whether one call is `contained`, where that depends on its arguments."""
+        return self.contained
 
     def subject(self, arguments: A) -> str:
         """The object of the cell's sentence while the call runs ("Creating a note" + subject)."""

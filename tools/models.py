@@ -128,6 +128,8 @@ class Cause(models.TextChoices):
     """Why a call needs a person's word."""
 
     RESTRICTED = "restricted", "the tool always asks"
+    CHOSEN = "chosen", "its user wants to be asked"
+    UNTRUSTED = "untrusted", "its agent has read text of strangers"
     REPEATS_UNKNOWN = "repeats_unknown", "it repeats a call whose outcome is unknown"
 
 
@@ -150,6 +152,9 @@ class Approval(models.Model):
     state = models.CharField(max_length=20, choices=ApprovalState, default=ApprovalState.REQUESTED)
     cause = models.CharField(max_length=20, choices=Cause, default=Cause.RESTRICTED)
     digest = models.CharField(max_length=64)
+    sources = models.JSONField(
+        default=list, blank=True, db_default=[], help_text="Whose texts its agent had read (memory.marks)"
+    )
     requested_at = models.DateTimeField(db_default=Now())
     expires_at = models.DateTimeField()
     decided_by = models.ForeignKey(

@@ -1,12 +1,13 @@
 """Calls before their approval and after it: the run lets go while they wait, and starts exactly what was approved."""
 
+from dataclasses import replace
 from functools import partial
 from uuid import UUID
 
 from django.db import transaction
 
 from agents.engine import journal
-from agents.engine.calls import Call, Gate
+from agents.engine.calls import Call
 from agents.engine.crashpoints import crashpoint
 from agents.engine.journal import Lease, Pulse, WaitAnswer
 from agents.engine.record import Record
@@ -71,4 +72,4 @@ def _look_up(call: Call) -> None:
     """What was decided about a call meanwhile."""
     if call.waits and call.gate is not None:
         state, reason = journal.decision(call.attempt.action_id)
-        call.gate = Gate(call.gate.cause, ApprovalState(state), reason)
+        call.gate = replace(call.gate, state=ApprovalState(state), reason=reason)

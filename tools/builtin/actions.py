@@ -42,6 +42,7 @@ class UndoAction(Tool[OneAction]):
     effect = Effect.LOCAL
     reversal = Reversal.UNDOABLE
     parallel_safe = False
+    contained = True
     Arguments = OneAction
 
     def run(self, arguments: OneAction, context: ToolContext) -> Outcome:
