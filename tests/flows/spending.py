@@ -2,6 +2,7 @@
 
 import threading
 import time
+import zlib
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -28,7 +29,8 @@ FAST = {"WAYMARK_MAX_RUNNING_PER_USER": "0", "WAYMARK_BUDGET_PATIENCE_SECONDS": 
 
 @dataclass
 class Vendor:
-    """Bills every call that reaches it, whoever hears the answer: now and then all the output that it may make."""
+    """Bills every call that reaches it, whoever hears the answer: now and then all the output that it may make. It
+    counts one conversation always in the same way, as tokenisers do."""
 
     dice: Random
     bill: Decimal = Decimal(0)
@@ -39,13 +41,17 @@ class Vendor:
         most = int(request.body.get("max_completion_tokens", 16_000))
         with self.lock:
             output = most if self.dice.random() < 0.1 else self.dice.randint(1, min(most, 1_500))
-            usage = (len(request.raw) // self.dice.choice((2, 3, 4)), output)
+            usage = (len(request.raw) // _bytes_per_token(request), output)
             assert PRICE
             self.bill += charge(PRICE, Usage(*usage)) or 0
             self.calls += 1
         if request.results < self.dice.randint(1, 3):
             return Reply(calls=[("search_notes", {"query": f"shoes {self.calls}"})], usage=usage, gap=0.1)
         return Reply("Here is what I have found so far.", usage=usage, gap=0.15)
+
+
+def _bytes_per_token(request: Request) -> int:
+    return 2 + zlib.crc32(str(request.messages[0]).encode()) % 3
 
 
 @dataclass(frozen=True)

@@ -144,6 +144,10 @@ class DeleteNote(Tool[OneNote]):
     parallel_safe = False
     Arguments = OneNote
 
+    def is_contained(self, arguments: OneNote, context: ToolContext) -> bool:
+        """What is not there, nobody can lose."""
+        return find_note(context.user_id, context.thread_id, arguments.id) is None
+
     def run(self, arguments: OneNote, context: ToolContext) -> Outcome:
         note = _locked(context, arguments.id)
         undo = record(note, image(note), None)
