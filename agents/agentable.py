@@ -70,6 +70,10 @@ class Agentable(models.Model):
         """The modes (`tools.policy.Mode`) that the owner has set for tools here, by their names."""
         return {}
 
+    def trusted_as(self) -> UUID:
+        """The thread of the agent whose standing words (`tools.trust`) hold here."""
+        return self.thread_id
+
     def limits(self) -> Limits:
         return Limits(
             settings.WAYMARK_MAX_ITERATIONS,
@@ -120,3 +124,8 @@ def agentable_of(thread: Thread) -> Agentable:
     agentable = model._default_manager.select_related("user").get(thread_id=thread.pk)
     assert isinstance(agentable, Agentable)
     return agentable
+
+
+def trusted_as(thread: Thread) -> UUID:
+    """The thread of the agent whose standing words (`tools.trust`) hold in a thread."""
+    return agentable_of(thread).trusted_as()

@@ -98,6 +98,9 @@ class AgentTask(Agentable):
         """It is trusted as the agent that sent it off is, and what is off for that is off for it (mission A3)."""
         return agentable_of(self.parent).tool_modes()
 
+    def trusted_as(self) -> UUID:
+        return agentable_of(self.parent).trusted_as()
+
     def connection_id(self) -> UUID | None:
         """What a goal keeps to a model of its own stays there when it sends helpers off."""
         return agentable_of(self.parent).connection_id()

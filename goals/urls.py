@@ -4,6 +4,7 @@ from django.urls import path
 
 from goals.views import (
     activity,
+    approvals,
     budget,
     chat,
     costs,
@@ -36,6 +37,9 @@ urlpatterns = [
     path("notes/<uuid:note_id>/delete/", notes.note_delete, name="note_delete"),
     path("activity/", activity.activity, name="activity"),
     path("activity/undo/", activity.activity_undo, name="activity_undo"),
+    path("approvals/", approvals.approvals, name="approvals"),
+    path("approvals/trust/<uuid:thread_id>/<str:tool>/", approvals.trust_give, name="trust_give"),
+    path("approvals/trust/<uuid:trust_id>/withdraw/", approvals.trust_withdraw, name="trust_withdraw"),
     path("jobs/", jobs.jobs, name="jobs"),
     path("jobs/<uuid:run_id>/", jobs.job, name="job"),
     path("welcome/", welcome.welcome, name="welcome"),

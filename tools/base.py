@@ -170,6 +170,11 @@ class Tool[A: Arguments](ABC):
         """The risk of one call, where that depends on its arguments (a command)."""
         return self.risk
 
+    def expected(self, arguments: A, context: ToolContext) -> UndoRecord | None:
+        """What a call would change if it ran now, for the person who decides about it; compared again before it runs.
+        Changes nothing. None: that cannot be told."""
+        return None
+
     def is_contained(self, arguments: A, context: ToolContext) -> bool:
         """Whether one call is `contained`, where that depends on its arguments."""
         return self.contained

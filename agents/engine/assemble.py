@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from itertools import islice
 from uuid import UUID
 
@@ -27,6 +27,7 @@ from memory.recall import LAST_SUMMARIES, Summary, section
 from tools.base import Audience, ToolSpec
 from tools.policy import Policy, off
 from tools.registry import AnyTool, tools_for
+from tools.trust import is_trusted
 
 
 @dataclass(slots=True)
@@ -118,7 +119,7 @@ def summon(run_id: UUID) -> Summons | None:
             system=system_prompt(agentable, context_type, summaries, time_zone),
             time_zone=time_zone,
             tools=tools_for(agentable.audience, off(modes), has_archives=thread.generation > 0),
-            policy=Policy(modes),
+            policy=Policy(modes, partial(is_trusted, agentable.trusted_as())),
             context=context_for(thread, timezone.now(), time_zone, notes if agentable.knows_notes else None),
             prices=read(prices),
             is_staff=is_staff,

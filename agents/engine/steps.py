@@ -151,7 +151,7 @@ class Steps:
         for call in self.record.calls:
             call.refuse()
             if call.result is None and not call.started and not call.waits:
-                gates.start(self.record, call)
+                gates.start(self.record, call, self.executor.context(call.attempt, self.held.cancel))
         ready = {call.attempt.action_id: call for call in self.record.calls if call.result is None and call.started}
         for result in self.executor.run([call.attempt for call in ready.values()]):
             self._ran(ready[result.attempt.action_id], result)

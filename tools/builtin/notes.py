@@ -101,6 +101,13 @@ class UpdateNote(Tool[NoteEdit]):
     parallel_safe = False
     Arguments = NoteEdit
 
+    def expected(self, arguments: NoteEdit, context: ToolContext) -> UndoRecord | None:
+        note = find_note(context.user_id, context.thread_id, arguments.id)
+        if note is None:
+            return None
+        new = {"title": arguments.title, "body": arguments.body}
+        return record(note, image(note), image(note) | {name: text for name, text in new.items() if text is not None})
+
     def is_contained(self, arguments: NoteEdit, context: ToolContext) -> bool:
         """What a person has written is not changed in a stranger's name."""
         note = find_note(context.user_id, context.thread_id, arguments.id)
@@ -143,6 +150,10 @@ class DeleteNote(Tool[OneNote]):
     reversal = Reversal.UNDOABLE
     parallel_safe = False
     Arguments = OneNote
+
+    def expected(self, arguments: OneNote, context: ToolContext) -> UndoRecord | None:
+        note = find_note(context.user_id, context.thread_id, arguments.id)
+        return record(note, image(note), None) if note else None
 
     def is_contained(self, arguments: OneNote, context: ToolContext) -> bool:
         """What is not there, nobody can lose."""
