@@ -199,6 +199,7 @@ SPECTACULAR_SETTINGS = {
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2_000_000
 from config.spending import *  # noqa: E402, F403 (all after .env was read)
 from config.uploads import *  # noqa: E402, F403
+from config.web import *  # noqa: E402, F403
 from config.workers import *  # noqa: E402, F403
 
 # How long a request may take to come in, with its body (seconds), and how many connections there may be from one
