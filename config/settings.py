@@ -221,6 +221,8 @@ AGENT_TOOLS = [
     "tools.builtin.actions.ListRecentActions",
     "tools.builtin.actions.UndoAction",
     "tools.builtin.recall.SearchAgentHistory",
+    "tools.builtin.web.WebSearch",
+    "tools.builtin.web.WebFetch",
 ]
 # What of that which tools change can be put back.
 AGENT_RESTORERS = ["tools.builtin.notes.NoteRestorer", "agents.tools.TaskRestorer"]

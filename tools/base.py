@@ -119,6 +119,7 @@ class Tool[A: Arguments](ABC):
     pollable: the same call again is a way to wait for something, so it is never taken for a loop.
     contained: what it does stays inside, can be undone, and keeps the mark of a run that has read text of strangers.
     speaks: it says something to the user; the same words are said once in a run.
+    foreign: what it returns was written outside, and none of it by the model; an address in it may be opened (T10).
     """
 
     name: ClassVar[str]
@@ -133,6 +134,7 @@ class Tool[A: Arguments](ABC):
     pollable: ClassVar[bool] = False
     contained: ClassVar[bool] = False
     speaks: ClassVar[bool] = False
+    foreign: ClassVar[bool] = False
     timeout_seconds: ClassVar[float] = 30.0
     Arguments: type[A]
 
@@ -165,6 +167,10 @@ class Tool[A: Arguments](ABC):
 
     def subject(self, arguments: A) -> str:
         """The object of the cell's sentence while the call runs ("Creating a note" + subject)."""
+        return ""
+
+    def withheld(self) -> str:
+        """Why it cannot be offered on this server now, in words for people; empty when it can."""
         return ""
 
     def spec(self) -> ToolSpec:

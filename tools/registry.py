@@ -32,7 +32,10 @@ def tools_for(audience: Audience, switched_off: frozenset[str], *, has_archives:
     return {
         name: tool
         for name, tool in all_tools().items()
-        if audience in tool.audience and name not in switched_off and (has_archives or not tool.needs_archives)
+        if audience in tool.audience
+        and name not in switched_off
+        and (has_archives or not tool.needs_archives)
+        and not tool.withheld()
     }
 
 
