@@ -165,12 +165,13 @@ class Tool[A: Arguments](ABC):
         """The risk of one call, where that depends on its arguments (a command)."""
         return self.risk
 
-    def subject(self, arguments: A) -> str:
-        """The object of the cell's sentence while the call runs ("Creating a note" + subject)."""
+    def withheld(self) -> str:
+        """Why nobody is offered the tool on this machine, in a sentence; empty when it is offered. Asked before every
+        run, so it must cost nothing."""
         return ""
 
-    def withheld(self) -> str:
-        """Why it cannot be offered on this server now, in words for people; empty when it can."""
+    def subject(self, arguments: A) -> str:
+        """The object of the cell's sentence while the call runs ("Creating a note" + subject)."""
         return ""
 
     def spec(self) -> ToolSpec:

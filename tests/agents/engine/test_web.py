@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from typing import Any
+from uuid import UUID
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
@@ -209,16 +210,27 @@ def test_an_earlier_session_opens_nothing_of_its_own(
     assert pages_of(web) == ["/mine"]
 
 
-def test_an_approved_call_does_not_make_its_words_the_users(
-    goal: Goal, say: Say, llm: LLMServer, rung: list[Any], web: Site, made_up: str, world: World
+@pytest.mark.parametrize("verdict", [ApprovalState.APPROVED, ApprovalState.REJECTED])
+def test_a_decision_does_not_make_the_words_of_its_call_the_users(
+    goal: Goal,
+    say: Say,
+    llm: LLMServer,
+    rung: list[UUID],
+    web: Site,
+    made_up: str,
+    world: World,
+    verdict: ApprovalState,
 ) -> None:
-    llm.script([Reply(calls=[("send_email", {"text": made_up})])])
+    """It is told in the user's place, and quotes the call."""
+    llm.script([Reply(calls=[("send_email", {"text": made_up})]), Reply(text="It waits.")])
     say("Write to them")
+    say("Something else")
     action = AgentAction.objects.get(tool="send_email")
     llm.script([Reply(calls=[opens(made_up)]), Reply(text="Done.")])
-    decisions.decide(action, goal.user, ApprovalState.REJECTED, action.approval.digest, "No.")
+    decisions.decide(action, goal.user, verdict, action.approval.digest, "No.")
     while rung:
         jobs.run(str(rung.pop(0)))
+    assert made_up in llm.requests[-2].last_user_text
     assert "was not opened" in results(llm)[-1]
     assert pages_of(web) == []
 
