@@ -18,7 +18,9 @@ CHARSET: Final = re.compile(r"charset\s*=\s*[\"']?([\w.:-]{1,40})", re.IGNORECAS
 # Encodings of pages; Python knows others that take minutes for a megabyte, and some that are none of text.
 CHARSETS: Final = re.compile(r"utf-?(8|16).*|ascii|iso(8859|2022).*|cp\d+|koi8.*|mac.*|gb.*|big5.*|euc.*|shift.*|johab")
 HEAD: Final = 2_000
-# Reading a page takes some 0.1 ms for each of its tags. Those that come after so many are not read.
+# Reading a page takes some 0.1 ms for each of its tags: of those that have many, it is not tried in a second way, and
+# what comes after too many is not read.
+MANY_TAGS: Final = 5_000
 MOST_TAGS: Final = 20_000
 MOST_LINKS: Final = 50
 LONGEST_TITLE: Final = 200
@@ -99,7 +101,9 @@ def _html(html: str, url: str, is_whole: bool) -> Page:
         return Page("", is_whole=is_whole)
     about = extract_metadata(tree, default_url=url, extensive=False)
     links = "\n".join(_links(tree, url))
-    text = extract(tree, url=url, output_format="markdown", include_links=True, include_comments=False) or ""
+    fast = cut.count("<") > MANY_TAGS
+    found = extract(tree, url=url, output_format="markdown", include_links=True, include_comments=False, fast=fast)
+    text = found or ""
     if "](http" not in text and links:
         text = f"{text}\n\nLinks:\n{links}".strip()
     is_whole = is_whole and len(cut) == len(html)

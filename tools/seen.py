@@ -17,7 +17,9 @@ from memory.models import Attachment, Source, ThreadMessage, Trigger
 from tools.models import ActionStatus, AgentAction
 from tools.registry import all_tools
 
-ADDRESS: Final = re.compile(r"https?://[^\s<>\"'`()\[\]{}|\\^]+", re.IGNORECASE)
+ADDRESS: Final = re.compile(r"https?://[^\s<>\"'`{}|\\^#]+", re.IGNORECASE)
+BRACKETS: Final = re.compile(r"[()\[\]]")
+STOPS: Final = ".,;:!?*~"
 # Of an address that goes on, only the beginning would be meant. A stop at the end of a sentence does not go on.
 GOES_ON: Final = r"(?![.,;:!?*'()\[\]~]*[a-zA-Z0-9/_\-&=+%@$])"
 MOST: Final = 50
@@ -32,8 +34,15 @@ def was_given(thread_id: UUID, address: str) -> bool:
 
 def given_in(thread_id: UUID, text: str) -> tuple[str, ...]:
     """The addresses in a text of this thread's agent that it was given itself, and so may hand on (`MOST` at most)."""
-    found = dict.fromkeys(each.partition("#")[0].rstrip(".,;:!?*~") for each in ADDRESS.findall(text))
+    found = dict.fromkeys(chain.from_iterable(map(_readings, ADDRESS.findall(text))))
     return tuple(address for address in [*found][:MOST] if was_given(thread_id, address))
+
+
+def _readings(found: str) -> Iterator[str]:
+    """What stands after an address, or around it, may be a part of it."""
+    yield found.rstrip(STOPS)
+    yield found.rstrip(STOPS + ")]")
+    yield BRACKETS.split(found)[0].rstrip(STOPS)
 
 
 def _said(thread_id: UUID, address: str) -> Iterator[str]:

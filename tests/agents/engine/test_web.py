@@ -258,6 +258,21 @@ def test_a_helper_opens_what_its_sender_was_given_and_nothing_that_its_sender_ma
     ]
 
 
+@pytest.mark.parametrize(
+    "words", ["Research. ({})", "Research. See [it]({}).", "Research: {}#part, then stop.", "Research.\n- {}"]
+)
+def test_a_helper_is_handed_an_address_however_it_stands_in_its_instructions(
+    say: Say, llm: LLMServer, web: Site, words: str
+) -> None:
+    web.pages["/a_(b)?c=1"] = (200, "text/plain", b"here")
+    given = f"{web.address}/a_(b)?c=1"
+    task = ("create_task", {"title": "Look", "instructions": words.format(given)})
+    llm.script([Reply(calls=[task]), Reply(text="On it."), Reply(text="Good.")], "Please")
+    llm.script([Reply(calls=[opens(given)]), Reply(text="It says: here.")], "Research")
+    say(f"Please look at {given}")
+    assert pages_of(web) == ["/a_(b)?c=1"]
+
+
 def test_a_note_of_the_user_that_the_agent_changed_opens_nothing(
     goal: Goal, say: Say, llm: LLMServer, web: Site, made_up: str
 ) -> None:
