@@ -136,6 +136,12 @@ def engine() -> Engine | None:
     return ENGINES.get(settings.WAYMARK_SEARCH)
 
 
+def withheld() -> str:
+    """Why nobody can search the web, in a sentence; empty when somebody can."""
+    chosen = engine()
+    return chosen.missing() if chosen else "WAYMARK_SEARCH names nobody who searches: searxng, brave or ddgs."
+
+
 @cache
 def _has_ddgs() -> bool:
     return find_spec("ddgs") is not None

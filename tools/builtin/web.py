@@ -11,7 +11,7 @@ from memory.text import clip
 from tools.base import Arguments, Outcome, Tool, ToolContext, ToolError, Wording
 from tools.pages import NotReadable, Page, page_of
 from tools.safe_fetch import Fetched, FetchFailed, safe_fetch
-from tools.searching import Hit, Query, SearchFailed, Since, engine
+from tools.searching import Hit, Query, SearchFailed, Since, engine, withheld
 from tools.seen import was_given
 from tools.untrusted import wrapped
 
@@ -41,8 +41,7 @@ class WebSearch(Tool[Question]):
     Arguments = Question
 
     def withheld(self) -> str:
-        chosen = engine()
-        return chosen.missing() if chosen else "WAYMARK_SEARCH names nobody who searches: searxng, brave or ddgs."
+        return withheld()
 
     def subject(self, arguments: Question) -> str:
         return f"“{clip(arguments.query, 60)}”"
