@@ -13,7 +13,7 @@ from agents.refusals import Refused
 from memory.models import Thread
 from memory.news import tell
 from tools.models import AgentAction
-from tools.undo import CannotUndo, holding, locked, recorded, told, undo
+from tools.undo import CannotUndo, Undone, holding, locked, recorded, told, told_of, undo
 
 
 def take_back(action: AgentAction, user: User) -> AgentAction:
@@ -38,8 +38,8 @@ def take_back(action: AgentAction, user: User) -> AgentAction:
             undone = undo(now, user.pk)
         except CannotUndo as problem:
             raise Refused("not_undone", str(problem)) from problem
-        done = recorded(action, user.pk, undone.record)
-        tell(action.thread_id, f"The user has {_news(action)}")
+        done = recorded(action, user.pk, undone)
+        tell(action.thread_id, f"The user has {_news(action)}" if undone.is_whole else _half(action, undone))
         transaction.on_commit(partial(_announce, action.thread, undone.touched))
     return done
 
@@ -67,6 +67,10 @@ def _taken(action: AgentAction, user: User) -> Taken:
 
 def _news(action: AgentAction) -> str:
     return f"done this again: {told(action.undoes)}" if action.undoes else f"undone this: {told(action)}"
+
+
+def _half(action: AgentAction, undone: Undone) -> str:
+    return f"The user has tried to take this back, which went half-way: {told(action)}. {told_of(undone.parts)}"
 
 
 def _announce(thread: Thread, touched: Sequence[UUID]) -> None:

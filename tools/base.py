@@ -163,6 +163,11 @@ class Tool[A: Arguments](ABC):
         """The risk of one call, where that depends on its arguments (a command)."""
         return self.risk
 
+    def withheld(self) -> str:
+        """Why nobody is offered the tool on this machine, in a sentence; empty when it is offered. Asked before every
+        run, so it must cost nothing."""
+        return ""
+
     def subject(self, arguments: A) -> str:
         """The object of the cell's sentence while the call runs ("Creating a note" + subject)."""
         return ""
