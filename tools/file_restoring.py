@@ -44,8 +44,8 @@ class FileRestorer(Restorer):
             content = Content(str(image["sha256"]), int(str(image["size"])), int(str(image["mode"]), 8))
             hand = files.Hand(Writer.RESTORED, tuple(workspace.sources))
             files.put(workspace, folder, folder.stage_kept(content), path, content, hand)
-        except OutOfReach as error:
-            raise CannotRestore(str(error)) from error
+        except (OutOfReach, OSError) as error:
+            raise CannotRestore(files.reason(error)) from error
 
     def refusal(self, now: Image | None, target: Image | None) -> str:
         if target is None or "sha256" not in target:

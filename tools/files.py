@@ -62,8 +62,9 @@ def write(thread_id: UUID, path: str, chunks: Iterator[bytes], hand: Hand) -> Un
     """
     parts, folder = named(path), Folder(thread_id)
     Workspace.objects.get_or_create(thread_id=thread_id)
-    staged, content = folder.stage(str(hand.call or new_id()), chunks)
+    staged = folder.staged / str(hand.call or new_id())
     try:
+        content = folder.stage(staged, chunks)
         with transaction.atomic():
             workspace = locked(thread_id)
             before = folder.content(parts, keep=True)
@@ -74,9 +75,8 @@ def write(thread_id: UUID, path: str, chunks: Iterator[bytes], hand: Hand) -> Un
             hand.may_write()
             put(workspace, folder, staged, "/".join(parts), content, hand)
     except Exception as error:
-        _withdraw(hand, staged)
-        if isinstance(error, OutOfReach):
-            raise FileRefused(str(error)) from error
+        if _withdrawn(hand, staged) and isinstance(error, OutOfReach | OSError):
+            raise FileRefused(reason(error)) from error
         raise
     return record
 
@@ -240,19 +240,27 @@ def _intend(hand: Hand, thread_id: UUID, record: UndoRecord) -> None:
     pool.execute(_INTEND, values)
 
 
-def _withdraw(hand: Hand, staged: Path) -> None:
-    """It was not written, and will not be. Without the staged file it would look as if it was, so that goes last."""
-    if staged.exists():
-        if hand.call is not None:
-            pool.execute(_WITHDRAW, {"action": hand.call})
-        staged.unlink()
+def _withdrawn(hand: Hand, staged: Path) -> bool:
+    """Whether it was not written, and will not be. Without the staged file it would look as if it was, so that goes
+    last."""
+    if not staged.exists():
+        return False
+    if hand.call is not None:
+        pool.execute(_WITHDRAW, {"action": hand.call})
+    staged.unlink()
+    return True
+
+
+def reason(error: OutOfReach | OSError) -> str:
+    """Why something cannot be done to a file, as a sentence."""
+    return str(error) if isinstance(error, OutOfReach) else f"{error.strerror}."
 
 
 def _written(
     workspace: Workspace, folder: Folder, scan: Scan, rows: Mapping[str, WorkspaceFile], hand: Hand, keep: bool
 ) -> Iterator[Change]:
     """Files that are not as we know them. Those that cannot be read are left as they are."""
-    for path, entry in scan.files.items():
+    for path, entry in sorted(scan.files.items()):
         row = rows.get(path)
         if row and row.stamp == entry.stamp and (not keep or folder.keeps(row.sha256)):
             continue

@@ -135,8 +135,7 @@ def _line(entry: Entry) -> str:
 
 def _read(file: BinaryIO, entry: Entry, section: Section) -> str:
     beginning = file.read(_SNIFFED)
-    whole = beginning[: beginning.rfind(b"\n") + 1] or beginning
-    if text_of(whole) is None and text_of(whole[:-3]) is None:
+    if not _is_text(beginning):
         return f"{entry.path} is no text: {media_type_of(beginning)}, {files.in_words(entry.size)}."
     file.seek(0, os.SEEK_SET)
     shown, total, following = _section(file, section)
@@ -148,6 +147,12 @@ def _read(file: BinaryIO, entry: Entry, section: Section) -> str:
         return f"{head}. There is no line {section.first_line:,}."
     more = f"\n… goes on; read from line {following:,}." if following else ""
     return f"{head}. Lines {section.first_line:,} to {last:,}:\n{''.join(shown)}{more}"
+
+
+def _is_text(beginning: bytes) -> bool:
+    """Where the file goes on, its beginning may end within a character, which has four bytes at most."""
+    cuts = 4 if len(beginning) == _SNIFFED else 1
+    return any(text_of(beginning[: len(beginning) - cut]) is not None for cut in range(cuts))
 
 
 def _section(file: BinaryIO, section: Section) -> tuple[list[str], int, int]:

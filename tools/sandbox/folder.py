@@ -174,19 +174,23 @@ class Folder:
         """Whether that content is kept for an undo."""
         return (self.kept / sha256).is_file()
 
-    def stage(self, name: str, chunks: Iterator[bytes]) -> tuple[Path, Content]:
-        """Write the content that a file is to have beside the workspace, and make it last."""
+    def stage(self, staged: Path, chunks: Iterator[bytes]) -> Content:
+        """Write the content that a file is to have beside the workspace, and make it last.
+
+        Args:
+            staged: a name of its own in `staged`.
+        """
         self.make()
-        path, digest, size = self.staged / name, hashlib.sha256(), 0
-        with path.open("wb") as file:
+        digest, size = hashlib.sha256(), 0
+        with staged.open("wb") as file:
             for chunk in chunks:
                 digest.update(chunk)
                 size += file.write(chunk)
             os.fchmod(file.fileno(), 0o644)
             file.flush()
             os.fsync(file.fileno())
-        give_away(path)
-        return path, Content(digest.hexdigest(), size, 0o644)
+        give_away(staged)
+        return Content(digest.hexdigest(), size, 0o644)
 
     def stage_kept(self, content: Content) -> Path:
         """Stage what a file held before.
@@ -194,9 +198,10 @@ class Folder:
         Raises:
             OutOfReach: it is not kept any more.
         """
+        staged = self.staged / str(uuid4())
         try:
             with (self.kept / content.sha256).open("rb") as file:
-                staged, found = self.stage(str(uuid4()), iter(lambda: file.read(CHUNK), b""))
+                found = self.stage(staged, iter(lambda: file.read(CHUNK), b""))
         except FileNotFoundError:
             raise OutOfReach("What was in it is not kept any more.") from None
         if found.sha256 != content.sha256:
@@ -212,19 +217,17 @@ class Folder:
 
         Raises:
             OutOfReach: something else has that name, or a link is on the way.
+            OSError: it cannot be written. As long as the staged one is there, it was not.
         """
         staged.chmod(mode & _MODES)
-        made = self._make_folders(parts[:-1])
-        parent = open_folder(self.files, parts[:-1])
+        made: list[str] = []
         try:
-            with contextlib.suppress(FileNotFoundError):
-                check_plain(os.stat(parts[-1], dir_fd=parent, follow_symlinks=False))
-            os.rename(staged, parts[-1], dst_dir_fd=parent)
-            os.fsync(parent)
-        except OSError as error:
-            raise OutOfReach(f"It cannot be written: {error.strerror}.") from error
-        finally:
-            os.close(parent)
+            self._make_folders(parts[:-1], made)
+            self._rename(staged, parts)
+        except (OutOfReach, OSError):
+            for folder in reversed(made):
+                self.remove_if_empty(folder.split("/"))
+            raise
         return made
 
     def is_link(self, parts: Sequence[str]) -> bool:
@@ -272,25 +275,41 @@ class Folder:
         """Remove everything: the agent is gone."""
         shutil.rmtree(self.home, ignore_errors=True)
 
-    def _make_folders(self, parts: Sequence[str]) -> list[str]:
-        made = []
+    def _rename(self, staged: Path, parts: Sequence[str]) -> None:
+        parent = self._folder_to_be(parts[:-1])
+        try:
+            with contextlib.suppress(FileNotFoundError):
+                check_plain(os.stat(parts[-1], dir_fd=parent, follow_symlinks=False))
+            os.rename(staged, parts[-1], dst_dir_fd=parent)
+            os.fsync(parent)
+        except OutOfReach as error:
+            raise OutOfReach(f"{error} Nothing was written over it.") from error
+        finally:
+            os.close(parent)
+
+    def _make_folders(self, parts: Sequence[str], made: list[str]) -> None:
+        """Make those that are not there; what was made is added to `made`."""
         for depth in range(len(parts)):
-            parent = open_folder(self.files, parts[:depth])
+            parent = self._folder_to_be(parts[:depth])
             try:
                 os.mkdir(parts[depth], 0o755, dir_fd=parent)
                 give_away(parts[depth], parent)
                 made.append("/".join(parts[: depth + 1]))
             except FileExistsError:
                 continue
-            except OSError as error:
-                raise OutOfReach(f"The folder cannot be made: {error.strerror}.") from error
             finally:
                 os.close(parent)
-        return made
+
+    def _folder_to_be(self, parts: Sequence[str]) -> int:
+        try:
+            return open_folder(self.files, parts)
+        except OutOfReach as error:
+            raise OutOfReach("A folder on the way is a file or a link.") from error
 
     def _keep(self, file: Iterator[bytes]) -> str:
         """Take a copy; what it is called follows from what was read, which may have been changed since."""
-        staged, content = self.stage(str(uuid4()), file)
+        staged = self.staged / str(uuid4())
+        content = self.stage(staged, file)
         staged.rename(self.kept / content.sha256)
         self._let_go(settings.WAYMARK_WORKSPACE_KEPT)
         return content.sha256

@@ -34,10 +34,10 @@ echo environment "$(tr '\0' '\n' < /proc/1/environ | grep -v '^PWD=' | wc -l)"
 echo powers "$(sed -n 's/^CapEff:[[:space:]]*0*//p' /proc/self/status)"
 echo rights "$(grep NoNewPrivs /proc/self/status | tr -dc '0-9')"
 echo most "$(sed -n 's/^Max processes *\([0-9]*\).*/\1/p' /proc/self/limits)"
-echo system "$( (: > /usr/.waymark) 2>/dev/null && echo written || echo refused)"
+echo system "$(sed -n 's/^[^ ]* \/usr [^ ]* \(r[ow]\).*/\1/p' /proc/self/mounts)"
 echo above "$( (: > /.waymark) 2>/dev/null && echo written || echo refused)"
 echo spaces "$(unshare --user true 2>/dev/null && echo made || echo refused)"
-echo input "$(timeout 5 cat | wc -c)"
+echo input "$(stat -Lc %t:%T /proc/self/fd/0)"
 echo workspace "$(echo probe > probe && cat probe)"
 setsid sleep 600 > /dev/null 2>&1 &
 """
@@ -51,6 +51,7 @@ class _Probe:
 
 
 _OUTSIDE: Final = frozenset({"etc", "bin", "sbin", "lib", "lib32", "lib64", "usr", "proc", "dev", "tmp", "workspace"})
+_NULL: Final = "1:3"  # the numbers of /dev/null
 _CHECKS: Final = (
     _Probe("user", lambda found: found not in ("", "0"), "commands would be root"),
     _Probe("root", lambda found: set(found.split()) <= _OUTSIDE | _given(), "commands would see more than the system"),
@@ -59,11 +60,15 @@ _CHECKS: Final = (
     _Probe("environment", lambda found: found == "0", "commands would see the worker's environment"),
     _Probe("powers", lambda found: found == "", "commands would have an administrator's powers"),
     _Probe("rights", lambda found: found == "1", "commands could gain rights"),
-    _Probe("most", str.isdigit, "the number of processes would not be limited"),
-    _Probe("system", lambda found: found == "refused", "commands could change the system"),
+    _Probe(
+        "most",
+        lambda found: found == str(settings.WAYMARK_COMMAND_PROCESSES),
+        "the number of processes would not be limited",
+    ),
+    _Probe("system", lambda found: found == "ro", "commands could change the system"),
     _Probe("above", lambda found: found == "refused", "commands could write beside the workspace"),
     _Probe("spaces", lambda found: found == "refused", "commands could make namespaces of their own"),
-    _Probe("input", lambda found: found == "0", "commands would read the worker's input"),
+    _Probe("input", lambda found: found == _NULL, "commands would read the worker's input"),
     _Probe("workspace", lambda found: found == "probe", "commands could not write into the workspace"),
 )
 
