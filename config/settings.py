@@ -227,6 +227,7 @@ AGENT_TOOLS = [
     "tools.builtin.workspace.ListDir",
     "tools.builtin.workspace.ReadFile",
     "tools.builtin.workspace.WriteFile",
+    "tools.builtin.workspace.DeleteFile",
     "tools.builtin.commands.RunCmd",
 ]
 # What of that which tools change can be put back.

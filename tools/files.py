@@ -92,21 +92,43 @@ def landed(thread_id: UUID, call: UUID) -> UndoRecord | None:
     return UndoRecord.model_validate(intended.record)
 
 
-def remove(thread_id: UUID, path: str) -> UndoRecord:
+def remove(thread_id: UUID, path: str, hand: Hand) -> UndoRecord:
     """Remove a file, or a link; what a file held is kept for an undo.
 
     Raises:
-        FileRefused: there is none.
+        FileRefused: there is none, or it cannot be removed.
     """
     parts, folder = named(path), Folder(thread_id)
+    Workspace.objects.get_or_create(thread_id=thread_id)
     try:
         with transaction.atomic():
             workspace = locked(thread_id)
             before = None if folder.is_link(parts) else folder.content(parts, keep=True)
+            record = recorded([change(thread_id, "/".join(parts), before, None)])
+            _intend(hand, thread_id, record)
+            hand.may_write()
             take_away(workspace, folder, "/".join(parts))
-    except OutOfReach as error:
-        raise FileRefused(str(error)) from error
-    return recorded([change(thread_id, "/".join(parts), before, None)] if before else [])
+    except (OutOfReach, OSError) as error:
+        raise FileRefused(reason(error)) from error
+    return record
+
+
+def vanished(thread_id: UUID, path: str, call: UUID) -> UndoRecord | None:
+    """What a call removed, when nobody knows whether it did; None: it did not.
+
+    Raises:
+        FileRefused: it cannot be told, because there is another file now.
+    """
+    intended = FileWrite.objects.filter(pk=call, workspace=thread_id).first()
+    if intended is None:
+        return None
+    record = UndoRecord.model_validate(intended.record)
+    now = image(thread_id, Folder(thread_id).content(named(path)))
+    if now is None:
+        return record
+    if any(each.before != now for each in record.changes):
+        raise FileRefused("There is another file of that name now.")
+    return None
 
 
 def settle(thread_id: UUID, hand: Hand, *, keep: bool) -> tuple[list[Change], Scan]:

@@ -18,6 +18,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from agents.budgets.models import Budget
+from agents.engine import presence
 from agents.live.stream import redis_client
 from agents.models import AgentTask, DeviceToken, HealthReport, ModelCall, ModelConnection, UserAgent
 from goals.models import Goal
@@ -305,6 +306,15 @@ def test_the_index_shows_how_the_parts_are(desk: Client, monkeypatch: pytest.Mon
     assert "none seen in the last minute" in page
     assert "1 waiting, the oldest for 99 s" in page
     assert page.count('data-well="no"') == 2
+
+
+def test_the_index_tells_why_commands_are_withheld(desk: Client) -> None:
+    redis_client().delete(presence._commands_key())
+    presence.tell_of_commands("")
+    assert "the sandbox holds" in desk.get("/admin/").text
+    presence.tell_of_commands("Commands are withheld: bwrap is not there.")
+    assert "Commands are withheld: bwrap is not there." in desk.get("/admin/").text
+    redis_client().delete(presence._commands_key())
 
 
 def test_health_shows_the_last_report_of_each_check(desk: Client) -> None:

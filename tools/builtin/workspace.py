@@ -113,6 +113,45 @@ class WriteFile(Tool[NewFile]):
         return None if record is None else _written(arguments, record)
 
 
+class OneFile(Arguments):
+    path: str = Field(description="Of the file, relative to the workspace.")
+
+
+class DeleteFile(Tool[OneFile]):
+    """Verifiable: whether it happened is seen by whether the file is there, and what it held is on record before."""
+
+    name = "delete_file"
+    description = "Delete a file of your workspace. Of a link, the link."
+    wording = Wording("trash-2", "Deleting a file", "Deleted a file", "Could not delete the file")
+    effect = Effect.VERIFIABLE
+    reversal = Reversal.UNDOABLE
+    parallel_safe = False
+    contained = True
+    Arguments = OneFile
+
+    def subject(self, arguments: OneFile) -> str:
+        return clip(arguments.path, 80)
+
+    def run(self, arguments: OneFile, context: ToolContext) -> Outcome:
+        hand = files.Hand(Writer.AGENT, context.sources, context.action_id, context.cancel.check)
+        try:
+            return _deleted(arguments, files.remove(context.thread_id, arguments.path, hand))
+        except files.FileRefused as refused:
+            raise ToolError(str(refused)) from refused
+
+    def probe(self, arguments: OneFile, context: ToolContext) -> Outcome | None:
+        try:
+            record = files.vanished(context.thread_id, arguments.path, context.action_id)
+        except (files.FileRefused, OutOfReach) as refused:
+            raise ToolError(str(refused)) from refused
+        return None if record is None else _deleted(arguments, record)
+
+
+def _deleted(arguments: OneFile, record: UndoRecord) -> Outcome:
+    path = "/".join(parts_of(arguments.path))
+    return Outcome(f"Deleted {path}.", clip(path, 80), record if record.changes else None)
+
+
 def _written(arguments: NewFile, record: UndoRecord) -> Outcome:
     path = "/".join(parts_of(arguments.path))
     size = files.in_words(len(clean(arguments.content).encode()))

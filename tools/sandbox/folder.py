@@ -12,6 +12,7 @@ import shutil
 import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
@@ -55,6 +56,10 @@ class Entry:
     @property
     def name(self) -> str:
         return self.path.rpartition("/")[2]
+
+    @property
+    def changed_at(self) -> datetime:
+        return datetime.fromtimestamp(self.modified, UTC)
 
 
 @dataclass(slots=True)
@@ -246,14 +251,15 @@ class Folder:
 
         Raises:
             OutOfReach: there is none, or it is a folder.
+            OSError: it cannot be removed.
         """
         parent = open_folder(self.files, parts[:-1])
         try:
             os.unlink(parts[-1], dir_fd=parent)
         except FileNotFoundError:
             raise Missing from None
-        except OSError as error:
-            raise OutOfReach(f"It cannot be removed: {error.strerror}.") from error
+        except IsADirectoryError:
+            raise OutOfReach("This is a folder.") from None
         finally:
             os.close(parent)
 

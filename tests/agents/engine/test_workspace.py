@@ -28,16 +28,18 @@ from tests.factories import AgentActionFactory, AgentRunFactory, UserFactory, be
 from tests.llm_script import Reply
 from tests.llm_server import LLMServer
 from tests.world import Killed
-from tools import file_restoring, files, restoring
+from tools import files, restoring
 from tools.base import Risk
 from tools.builtin import notes
 from tools.builtin.commands import RunCmd, risk_of
-from tools.changes import UndoRecord
+from tools.changes import Change, UndoRecord
 from tools.file_models import FileWrite, Workspace, WorkspaceFile, Writer
 from tools.models import AgentAction
 from tools.registry import all_tools
 from tools.sandbox import box, selftest
+from tools.sandbox.beneath import OutOfReach
 from tools.sandbox.folder import Folder
+from tools.sandbox.run import run
 
 type Say = Callable[..., AgentRun]
 type Act = Callable[..., AgentAction]
@@ -292,7 +294,7 @@ def wrote(goal: Goal, deeds: list[tuple[str, str]]) -> list[AgentAction]:
 @pytest.fixture
 def deed(goal: Goal, folder: Folder) -> AgentAction:
     """One call changed the notes A and B and the file C, and sent a mail."""
-    changes = []
+    changes: list[Change] = []
     for title in ("A", "B"):
         note = create_note(goal.thread, title, "v1")
         before = notes.image(note)
@@ -305,6 +307,10 @@ def deed(goal: Goal, folder: Folder) -> AgentAction:
     record = UndoRecord(changes=tuple(changes), lasting=("A mail was sent, and stays so.",))
     action: AgentAction = AgentActionFactory(run__thread=goal.thread, undo=record.model_dump(mode="json"))
     return action
+
+
+def is_undone(action: AgentAction) -> bool:
+    return AgentAction.objects.get(pk=action.pk).undone
 
 
 def bodies() -> list[str]:
@@ -324,16 +330,14 @@ def test_und_03_what_fails_outside_the_database_is_told_and_done_by_the_next_try
         "“C”: It cannot be put back: Read-only file system. "
         "“B”: it is as it was before. “A”: it is as it was before. A mail was sent, and stays so."
     )
-    deed.refresh_from_db()
-    assert not deed.undone
+    assert not is_undone(deed)
 
     status, answer = undo(goal.user, deed)
     assert status == 200
     assert (bodies(), (folder.files / "C").read_text()) == (["v1", "v1"], "v1")
     second = AgentAction.objects.get(pk=answer["id"])
     assert "“C”: it is as it was before. “B”: it was as before already." in second.output
-    deed.refresh_from_db()
-    assert deed.undone
+    assert is_undone(deed)
     assert AgentAction.objects.filter(undoes=deed).count() == 2  # the audit has both tries
 
     for back in (second, first):
@@ -374,16 +378,16 @@ def test_und_03_a_run_over_notes_and_files_lists_what_stays(
     ]
     llm.script([Reply(calls=calls), Reply(text="Done.")])
     run = say("Go on")
-    take_away = file_restoring.files.take_away
+    take_away = files.take_away
 
     def fails_for_c(workspace: Workspace, folder: Folder, path: str) -> None:
         if path == "C":
-            raise file_restoring.OutOfReach("It cannot be removed: Read-only file system.")
+            raise OutOfReach("It cannot be removed: Read-only file system.")
         take_away(workspace, folder, path)
 
     path = f"/api/v1/runs/{run.pk}/undo"
     with monkeypatch.context() as patch:
-        patch.setattr(file_restoring.files, "take_away", fails_for_c)
+        patch.setattr(files, "take_away", fails_for_c)
         answer = Client().post(path, {}, content_type="application/json", headers=bearer(goal.user)).json()
     told = [(each["action"]["summary"], each["possible"]) for each in answer["results"]]
     assert told == [("D", True), ("B", True), ("C", False), ("A", True)]
@@ -614,7 +618,7 @@ def test_fil_03_a_command_whose_worker_died_is_not_run_again(
 ) -> None:
     from tools.builtin import commands
 
-    run, times = commands.run, []
+    times: list[int] = []
 
     def dies(*arguments: Any) -> Any:
         run(*arguments)
@@ -670,5 +674,5 @@ def test_two_users_have_two_workspaces(goal: Goal, act: Act) -> None:
     action = act("write_file", path="f.txt", content="mine")
     stranger = UserFactory()
     assert undo(stranger, action)[0] == 404
-    assert files.FileWrite.objects.count() <= 1
+    assert FileWrite.objects.count() <= 1
     database.close_all()

@@ -41,7 +41,7 @@ def planted(folder: Folder, other: Folder, outside: Path) -> Folder:
     files = folder.files
     (files / "sub").mkdir()
     (files / "a.txt").write_text("mine")
-    for name, target in {
+    links: dict[str, str | Path] = {
         "l1": outside,
         "l2": outside / "secret.txt",
         "l3": outside / "new.txt",
@@ -49,7 +49,8 @@ def planted(folder: Folder, other: Folder, outside: Path) -> Folder:
         "sub/l5": "../a.txt",
         "proc": "/proc/self/root",
         "neighbour": other.files,
-    }.items():
+    }
+    for name, target in links.items():
         (files / name).symlink_to(target)
     os.link(outside / "secret.txt", files / "hard")
     os.mkfifo(files / "pipe")

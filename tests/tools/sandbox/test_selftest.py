@@ -77,7 +77,7 @@ def test_each_wall_that_is_taken_away_is_noticed(broken: str, monkeypatch: pytes
     """The probes are tried themselves: without a wall one of them must succeed."""
     need_sandbox()
     old, new = HOLES[broken]
-    whole, start = running.walled, subprocess.Popen
+    whole, start = box.walled, subprocess.Popen
 
     def holed(*args: object, **kwargs: object) -> list[str]:
         words = whole(*args, **kwargs)  # type: ignore[arg-type]
