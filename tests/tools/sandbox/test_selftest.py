@@ -1,11 +1,14 @@
 """When the sandbox does not hold, nobody is offered commands, and the reason is told (threat T13)."""
 
+import os
 import subprocess
+import tempfile
 from collections.abc import Iterator
 
 import pytest
 from pytest_django import Settings
 
+from memory.ids import new_id
 from tools.base import Audience
 from tools.cancel import CancelToken
 from tools.registry import tools_for
@@ -14,6 +17,8 @@ from tools.sandbox.folder import Folder
 from tools.sandbox.run import run
 
 pytestmark = pytest.mark.faults
+
+NOBODY = 65_529
 
 
 @pytest.fixture(autouse=True)
@@ -97,6 +102,32 @@ def test_a_folder_that_is_given_is_seen_and_read_only(folder: Folder, settings: 
     ended = run(folder, ["/bin/sh", "-c", "ls -d /opt && touch /opt/x"], CancelToken(), 20)
     assert ended.output.text().startswith("/opt")
     assert ended.code != 0
+
+
+def test_it_holds_for_a_worker_that_is_not_root(settings: Settings) -> None:
+    """Where the tests are root, a child of theirs becomes somebody else first."""
+    need_sandbox()
+    if os.geteuid() != 0:
+        assert selftest.tried() == ""
+        return
+    with tempfile.TemporaryDirectory() as place:
+        os.chown(place, NOBODY, NOBODY)
+        settings.WAYMARK_WORKSPACES = place
+        told, tell = os.pipe()
+        child = os.fork()
+        if child == 0:
+            try:
+                os.setgroups([])
+                os.setgid(NOBODY)
+                os.setuid(NOBODY)
+                ended = run(Folder(new_id()), ["/usr/bin/id", "-u"], CancelToken(), 20)
+                os.write(tell, f"{selftest.tried()}|{ended.output.text().strip()}|{ended.clean}".encode())
+            finally:
+                os._exit(0)
+        os.close(tell)
+        with open(told) as answer:
+            assert answer.read() == f"|{NOBODY}|True"
+        os.waitpid(child, 0)
 
 
 def need_sandbox() -> None:
