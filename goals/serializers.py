@@ -8,7 +8,7 @@ from rest_framework import serializers
 from agents.serializers import Strict, TextField
 from goals.models import Goal, GoalStatus
 from tools.filing import Files
-from tools.sandbox.folder import Entry
+from tools.sandbox.listing import Entry
 
 
 class GoalBody(Strict):

@@ -8,7 +8,8 @@ from tools.changes import Image
 from tools.file_models import Writer
 from tools.restoring import CannotRestore, Restorer
 from tools.sandbox.beneath import OutOfReach
-from tools.sandbox.folder import Content, Folder
+from tools.sandbox.folder import Folder
+from tools.sandbox.staging import Content
 
 NOT_KEPT = "What was in it is not kept any more."
 
@@ -43,7 +44,7 @@ class FileRestorer(Restorer):
                 return
             content = Content(str(image["sha256"]), int(str(image["size"])), int(str(image["mode"]), 8))
             hand = files.Hand(Writer.RESTORED, tuple(workspace.sources))
-            files.put(workspace, folder, folder.stage_kept(content), path, content, hand)
+            files.put(workspace, folder, folder.kept.stage(content), path, content, hand)
         except (OutOfReach, OSError) as error:
             raise CannotRestore(files.reason(error)) from error
 
@@ -51,7 +52,7 @@ class FileRestorer(Restorer):
         if target is None or "sha256" not in target:
             return ""
         thread = str((target if "thread" in target else now or {}).get("thread", uuid4()))
-        return "" if Folder(UUID(thread)).keeps(str(target["sha256"])) else NOT_KEPT
+        return "" if Folder(UUID(thread)).kept.holds(str(target["sha256"])) else NOT_KEPT
 
 
 def _found(owner: int, key: str) -> tuple[UUID | None, str]:

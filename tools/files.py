@@ -5,7 +5,7 @@ is looked up afterwards (`settle`). What a file held before is kept, outside the
 much of it.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -24,7 +24,9 @@ from tools.changes import Change, Image, UndoRecord
 from tools.file_models import FileWrite, Workspace, WorkspaceFile, Writer
 from tools.models import ActionStatus, AgentAction
 from tools.sandbox.beneath import OutOfReach, parts_of
-from tools.sandbox.folder import Content, Entry, Folder, Scan
+from tools.sandbox.folder import Folder
+from tools.sandbox.listing import Entry, Scan
+from tools.sandbox.staging import Content
 
 KIND: Final = "file"
 
@@ -131,33 +133,6 @@ def vanished(thread_id: UUID, path: str, call: UUID) -> UndoRecord | None:
     return None
 
 
-def settle(thread_id: UUID, hand: Hand, *, keep: bool) -> tuple[list[Change], Scan]:
-    """Look up what has changed on the disk since it was looked at last, and whose doing that is from now on.
-
-    Args:
-        keep: what files hold, for an undo.
-
-    Returns:
-        What is different, and everything there is.
-    """
-    folder = Folder(thread_id)
-    Workspace.objects.get_or_create(thread_id=thread_id)
-    with transaction.atomic():
-        workspace = locked(thread_id)
-        rows = {row.path: row for row in workspace.files.all()}
-        scan = folder.scan(settings.WAYMARK_WORKSPACE_FILES + 1)
-        marked = replace(hand, sources=_together(workspace.sources, hand.sources))
-        changes = [*_written(workspace, folder, scan, rows, marked, keep), *_gone(workspace, scan, rows)]
-        _remember(workspace, marked.sources, ())
-    return [each for each in changes if each.before != each.after], scan
-
-
-def remember_folders(thread_id: UUID, made: Iterable[str]) -> None:
-    """Folders that a command has made: an undo takes them away with what is in them."""
-    with transaction.atomic():
-        _remember(locked(thread_id), (), sorted(made))
-
-
 def put(workspace: Workspace, folder: Folder, staged: Path, path: str, content: Content, hand: Hand) -> None:
     """Let a file be what was staged, under the lock of the workspace; whose it is is written down.
 
@@ -165,8 +140,8 @@ def put(workspace: Workspace, folder: Folder, staged: Path, path: str, content: 
         OutOfReach: something else has that name.
     """
     made = folder.put(staged, path.split("/"), content.mode)
-    _remember(workspace, hand.sources, made)
-    _write_down(workspace, folder.entry(path.split("/")), content, hand)
+    remember(workspace, hand.sources, made)
+    write_down(workspace, folder.entry(path.split("/")), content, hand)
 
 
 def take_away(workspace: Workspace, folder: Folder, path: str) -> None:
@@ -182,20 +157,6 @@ def take_away(workspace: Workspace, folder: Folder, path: str) -> None:
         workspace.folders.remove("/".join(parts))
         parts = parts[:-1]
     workspace.save(update_fields=["folders"])
-
-
-def sources_of(thread_id: UUID, entries: Iterable[Entry]) -> list[str]:
-    """Where text of strangers in these files came from (mission D10). A file that somebody unknown has changed may be
-    made of everything that ever came in."""
-    workspace = Workspace.objects.filter(pk=thread_id).first()
-    if workspace is None or not workspace.sources:
-        return []
-    rows = {row.path: row for row in workspace.files.all()}
-    found: list[str] = []
-    for entry in entries:
-        row = rows.get(entry.path)
-        found += row.sources if row and row.stamp == entry.stamp else workspace.sources
-    return list(dict.fromkeys(found))
 
 
 def locked(thread_id: UUID) -> Workspace:
@@ -278,45 +239,17 @@ def reason(error: OutOfReach | OSError) -> str:
     return str(error) if isinstance(error, OutOfReach) else f"{error.strerror}."
 
 
-def _written(
-    workspace: Workspace, folder: Folder, scan: Scan, rows: Mapping[str, WorkspaceFile], hand: Hand, keep: bool
-) -> Iterator[Change]:
-    """Files that are not as we know them. Those that cannot be read are left as they are."""
-    for path, entry in sorted(scan.files.items()):
-        row = rows.get(path)
-        if row and row.stamp == entry.stamp and (not keep or folder.keeps(row.sha256)):
-            continue
-        try:
-            content = folder.content(path.split("/"), keep=keep)
-        except OutOfReach:
-            continue
-        if content is not None and not (row and row.stamp == entry.stamp):
-            _write_down(workspace, entry, content, hand)
-            yield change(workspace.pk, path, _known(row), content)
-
-
-def _gone(workspace: Workspace, scan: Scan, rows: Mapping[str, WorkspaceFile]) -> Iterator[Change]:
-    if not scan.whole:
-        return
-    gone = [row for path, row in rows.items() if path not in scan.files]
-    workspace.files.filter(pk__in=[row.pk for row in gone]).delete()
-    for row in gone:
-        yield change(workspace.pk, row.path, _known(row), None)
-
-
-def _known(row: WorkspaceFile | None) -> Content | None:
-    return Content(row.sha256, row.size, row.mode) if row else None
-
-
-def _remember(workspace: Workspace, sources: Sequence[str], made: Sequence[str]) -> None:
+def remember(workspace: Workspace, sources: Sequence[str], made: Sequence[str]) -> None:
+    """What came into the workspace, and the folders that were made for it."""
     known = set(sources) <= set(workspace.sources) and set(made) <= set(workspace.folders)
     if not known:
-        workspace.sources = _together(workspace.sources, sources)
-        workspace.folders = _together(workspace.folders, made)
+        workspace.sources = together(workspace.sources, sources)
+        workspace.folders = together(workspace.folders, made)
         workspace.save(update_fields=["sources", "folders"])
 
 
-def _write_down(workspace: Workspace, entry: Entry, content: Content, hand: Hand) -> None:
+def write_down(workspace: Workspace, entry: Entry, content: Content, hand: Hand) -> None:
+    """Whose doing it is that a file is as it is."""
     values = {
         "stamp": entry.stamp,
         "sha256": content.sha256,
@@ -329,5 +262,6 @@ def _write_down(workspace: Workspace, entry: Entry, content: Content, hand: Hand
     WorkspaceFile.objects.update_or_create(workspace=workspace, path=entry.path, defaults=values)
 
 
-def _together(first: Sequence[str], second: Sequence[str]) -> list[str]:
+def together(first: Sequence[str], second: Sequence[str]) -> list[str]:
+    """Both, each once."""
     return list(dict.fromkeys([*first, *second]))

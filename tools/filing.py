@@ -19,7 +19,8 @@ from tools.changes import UndoRecord
 from tools.file_models import Writer
 from tools.models import ActionStatus, AgentAction
 from tools.sandbox.beneath import Missing, OutOfReach
-from tools.sandbox.folder import Entry, Folder
+from tools.sandbox.folder import Folder
+from tools.sandbox.listing import Entry
 
 BY_USER = files.Hand(Writer.USER)
 

@@ -13,6 +13,7 @@ from tools import files
 from tools.base import Arguments, Effect, Outcome, Reversal, Risk, Tool, ToolContext, ToolError, Wording
 from tools.changes import Change, UndoRecord
 from tools.file_models import Writer
+from tools.file_settling import remember_folders, settle, sources_of
 from tools.sandbox import selftest
 from tools.sandbox.folder import Folder
 from tools.sandbox.run import Ended, Ending, run
@@ -66,13 +67,13 @@ class RunCmd(Tool[Command]):
             raise ToolError(why)
         argv = words_of(arguments.command)
         hand = files.Hand(Writer.COMMAND, context.sources)
-        _, before = files.settle(context.thread_id, hand, keep=True)
-        sources = files.sources_of(context.thread_id, before.files.values())
+        _, before = settle(context.thread_id, hand, keep=True)
+        sources = sources_of(context.thread_id, before.files.values())
         context.cancel.check()
         ended = run(Folder(context.thread_id), argv, context.cancel)
-        changes, after = files.settle(context.thread_id, hand, keep=False)
-        files.remember_folders(context.thread_id, after.folders - before.folders)
-        sources += files.sources_of(context.thread_id, after.files.values())
+        changes, after = settle(context.thread_id, hand, keep=False)
+        remember_folders(context.thread_id, after.folders - before.folders)
+        sources += sources_of(context.thread_id, after.files.values())
         record = _record(changes, after.odd - before.odd)
         told, summary = _told(ended, changes), _summary(arguments, ended)
         return Outcome(told, summary, record, sources=list(dict.fromkeys(sources)))

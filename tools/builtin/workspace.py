@@ -12,8 +12,10 @@ from tools import files
 from tools.base import Arguments, Effect, Outcome, Reversal, Tool, ToolContext, ToolError, Wording
 from tools.changes import UndoRecord
 from tools.file_models import Writer
+from tools.file_settling import sources_of
 from tools.sandbox.beneath import OutOfReach, parts_of
-from tools.sandbox.folder import Entry, Folder, Kind
+from tools.sandbox.folder import Folder
+from tools.sandbox.listing import Entry, Kind
 
 LISTED: Final = 300
 # Characters of one line, and of what is read at a time: more than that is shortened anyhow.
@@ -45,7 +47,7 @@ class ListDir(Tool[Place]):
         lines = [_line(entry) for entry in found[:LISTED]]
         if len(found) > LISTED:
             lines.append(f"… and {len(found) - LISTED:,} more")
-        sources = files.sources_of(context.thread_id, found)
+        sources = sources_of(context.thread_id, found)
         return Outcome("\n".join(lines) or "It is empty.", clip(arguments.path, 80), sources=sources)
 
 
@@ -76,7 +78,7 @@ class ReadFile(Tool[Section]):
                 observation = _read(file, entry, arguments)
         except (files.FileRefused, OutOfReach) as error:
             raise ToolError(str(error)) from error
-        return Outcome(observation, clip(entry.path, 80), sources=files.sources_of(context.thread_id, [entry]))
+        return Outcome(observation, clip(entry.path, 80), sources=sources_of(context.thread_id, [entry]))
 
 
 class NewFile(Arguments):

@@ -11,11 +11,7 @@ import os
 import shutil
 import stat
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from enum import StrEnum
 from pathlib import Path
-from typing import Final
 from uuid import UUID, uuid4
 
 from django.conf import settings
@@ -24,67 +20,11 @@ from tools.sandbox.beneath import (
     Missing,
     OutOfReach,
     check_plain,
-    is_sayable,
     open_file,
     open_folder,
 )
-
-CHUNK: Final = 1_000_000
-_MODES: Final = 0o777
-
-
-class Kind(StrEnum):
-    FILE = "file"
-    FOLDER = "folder"
-    LINK = "link"
-    OTHER = "other"
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One name in a folder. taken: bytes on the disk, if those are more than its size.
-    stamp: changes with every change of a file, and cannot be set by whoever changes it."""
-
-    path: str
-    kind: Kind
-    size: int
-    taken: int
-    mode: int
-    modified: float
-    stamp: str
-
-    @property
-    def name(self) -> str:
-        return self.path.rpartition("/")[2]
-
-    @property
-    def changed_at(self) -> datetime:
-        return datetime.fromtimestamp(self.modified, UTC)
-
-
-@dataclass(slots=True)
-class Scan:
-    """Everything in a workspace. odd: how many names there are that are neither plain files nor folders, or cannot be
-    written down. whole: false when it ended at the limit of files, or could not look into a folder."""
-
-    files: dict[str, Entry] = field(default_factory=dict)
-    folders: set[str] = field(default_factory=set)
-    odd: int = 0
-    bytes: int = 0
-    whole: bool = True
-
-    @property
-    def count(self) -> int:
-        return len(self.files) + len(self.folders) + self.odd
-
-
-@dataclass(frozen=True, slots=True)
-class Content:
-    """What a file holds, and with which permissions."""
-
-    sha256: str
-    size: int
-    mode: int
+from tools.sandbox.listing import MODES, Entry, Scan, counted, entry_from, listed
+from tools.sandbox.staging import Content, Kept, give_away, stage
 
 
 class Folder:
@@ -95,20 +35,23 @@ class Folder:
     def __init__(self, thread_id: UUID) -> None:
         self.thread_id = thread_id
         self.home = Path(settings.WAYMARK_WORKSPACES) / str(thread_id)
-        self.files, self.kept, self.staged = (self.home / name for name in ("files", "kept", "staged"))
+        self.files, self.staged = self.home / "files", self.home / "staged"
+        self.kept = Kept(self.home / "kept", self.staged)
 
     def make(self) -> None:
         """Only we enter it; what is in `files` belongs to whom commands run as."""
         if self.files.is_dir():
             return
-        for each in (self.kept, self.staged):
+        for each in (self.kept.folder, self.staged):
             each.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.home.chmod(0o700)
-        with contextlib.suppress(FileExistsError):
-            made = self.staged / str(uuid4())
-            made.mkdir(mode=0o755)
-            give_away(made)
+        made = self.staged / str(uuid4())
+        made.mkdir(mode=0o755)
+        give_away(made)
+        try:
             made.rename(self.files)
+        except OSError:  # somebody else was first, and has written into it
+            made.rmdir()
 
     def entries(self, parts: Sequence[str] = ()) -> list[Entry]:
         """What is in one folder, by name.
@@ -118,7 +61,7 @@ class Folder:
         """
         descriptor = open_folder(self.files, parts)
         try:
-            return sorted(_listed(descriptor, "/".join(parts)), key=lambda entry: entry.name)
+            return sorted(listed(descriptor, "/".join(parts)), key=lambda entry: entry.name)
         finally:
             os.close(descriptor)
 
@@ -133,7 +76,7 @@ class Folder:
                 scan.whole = isinstance(problem, Missing)
                 continue
             try:
-                waiting += _counted(scan, _listed(descriptor, path), most)
+                waiting += counted(scan, listed(descriptor, path), most)
             finally:
                 os.close(descriptor)
         return scan
@@ -150,7 +93,7 @@ class Folder:
         """
         descriptor = self.open(parts)
         try:
-            return _entry("/".join(parts), os.fstat(descriptor))
+            return entry_from("/".join(parts), os.fstat(descriptor))
         finally:
             os.close(descriptor)
 
@@ -170,14 +113,10 @@ class Folder:
         with open(descriptor, "rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
             found = os.fstat(descriptor)
-            if keep and not self.keeps(digest):
+            if keep and not self.kept.holds(digest):
                 file.seek(0)
-                digest = self._keep(file)
-        return Content(digest, found.st_size, stat.S_IMODE(found.st_mode) & _MODES)
-
-    def keeps(self, sha256: str) -> bool:
-        """Whether that content is kept for an undo."""
-        return (self.kept / sha256).is_file()
+                digest = self.kept.keep(file)
+        return Content(digest, found.st_size, stat.S_IMODE(found.st_mode) & MODES)
 
     def stage(self, staged: Path, chunks: Iterator[bytes]) -> Content:
         """Write the content that a file is to have beside the workspace, and make it last.
@@ -186,33 +125,7 @@ class Folder:
             staged: a name of its own in `staged`.
         """
         self.make()
-        digest, size = hashlib.sha256(), 0
-        with staged.open("wb") as file:
-            for chunk in chunks:
-                digest.update(chunk)
-                size += file.write(chunk)
-            os.fchmod(file.fileno(), 0o644)
-            file.flush()
-            os.fsync(file.fileno())
-        give_away(staged)
-        return Content(digest.hexdigest(), size, 0o644)
-
-    def stage_kept(self, content: Content) -> Path:
-        """Stage what a file held before.
-
-        Raises:
-            OutOfReach: it is not kept any more.
-        """
-        staged = self.staged / str(uuid4())
-        try:
-            with (self.kept / content.sha256).open("rb") as file:
-                found = self.stage(staged, iter(lambda: file.read(CHUNK), b""))
-        except FileNotFoundError:
-            raise OutOfReach("What was in it is not kept any more.") from None
-        if found.sha256 != content.sha256:
-            staged.unlink()
-            raise OutOfReach("What was in it is not kept as it was.")
-        return staged
+        return stage(staged, chunks)
 
     def put(self, staged: Path, parts: Sequence[str], mode: int) -> list[str]:
         """Let a file be what was staged, in one step; the staged one is gone then.
@@ -224,7 +137,7 @@ class Folder:
             OutOfReach: something else has that name, or a link is on the way.
             OSError: it cannot be written. As long as the staged one is there, it was not.
         """
-        staged.chmod(mode & _MODES)
+        staged.chmod(mode & MODES)
         made: list[str] = []
         try:
             self._make_folders(parts[:-1], made)
@@ -311,65 +224,3 @@ class Folder:
             return open_folder(self.files, parts)
         except OutOfReach as error:
             raise OutOfReach("A folder on the way is a file or a link.") from error
-
-    def _keep(self, file: Iterator[bytes]) -> str:
-        """Take a copy; what it is called follows from what was read, which may have been changed since."""
-        staged = self.staged / str(uuid4())
-        content = self.stage(staged, file)
-        staged.rename(self.kept / content.sha256)
-        self._let_go(settings.WAYMARK_WORKSPACE_KEPT)
-        return content.sha256
-
-    def _let_go(self, most: int) -> None:
-        """Keep at most so many bytes; the oldest go."""
-        found = sorted(((each.stat(), each) for each in self.kept.iterdir()), key=lambda pair: -pair[0].st_ctime_ns)
-        total = 0
-        for state, path in found:
-            total += state.st_size
-            if total > most:
-                path.unlink(missing_ok=True)
-
-
-def give_away(path: str | Path, parent: int | None = None) -> None:
-    """Let a file belong to whom commands run as, when that is somebody else."""
-    if os.geteuid() == 0:
-        owner = settings.WAYMARK_SANDBOX_UID
-        os.chown(path, owner, owner, dir_fd=parent, follow_symlinks=False)
-
-
-def _counted(scan: Scan, entries: Iterator[Entry], most: int) -> list[str]:
-    """Add the entries of one folder to the scan; returns the folders among them."""
-    deeper = []
-    for entry in entries:
-        if scan.count >= most:
-            scan.whole = False
-            break
-        scan.bytes += entry.taken
-        if entry.kind is Kind.FOLDER and is_sayable(entry.path):
-            scan.folders.add(entry.path)
-            deeper.append(entry.path)
-        elif entry.kind is Kind.FILE:
-            scan.files[entry.path] = entry
-        else:
-            scan.odd += 1
-            scan.whole &= entry.kind is not Kind.FOLDER  # what is in it cannot be counted
-    return deeper
-
-
-def _listed(descriptor: int, path: str) -> Iterator[Entry]:
-    with os.scandir(descriptor) as found:
-        for each in found:
-            with contextlib.suppress(FileNotFoundError):
-                yield _entry(f"{path}/{each.name}" if path else each.name, each.stat(follow_symlinks=False))
-
-
-def _entry(path: str, found: os.stat_result) -> Entry:
-    if stat.S_ISREG(found.st_mode) and found.st_nlink == 1 and is_sayable(path):
-        kind = Kind.FILE
-    elif stat.S_ISDIR(found.st_mode):
-        kind = Kind.FOLDER
-    else:
-        kind = Kind.LINK if stat.S_ISLNK(found.st_mode) else Kind.OTHER
-    taken = max(found.st_size, found.st_blocks * 512)
-    stamp = f"{found.st_ino}:{found.st_ctime_ns}:{found.st_size}"
-    return Entry(path, kind, found.st_size, taken, stat.S_IMODE(found.st_mode) & _MODES, found.st_mtime, stamp)

@@ -34,6 +34,7 @@ from tools.builtin import notes
 from tools.builtin.commands import RunCmd, risk_of
 from tools.changes import Change, UndoRecord
 from tools.file_models import FileWrite, Workspace, WorkspaceFile, Writer
+from tools.file_settling import sources_of
 from tools.models import AgentAction
 from tools.registry import all_tools
 from tools.sandbox import box, selftest
@@ -442,7 +443,7 @@ def dying(death: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Let the first call die at one moment; returns what was put into place."""
     puts: list[str] = []
     once = iter([Killed()])
-    put, stage, intend, note = Folder.put, Folder.stage, files._intend, files._write_down
+    put, stage, intend, note = Folder.put, Folder.stage, files._intend, files.write_down
 
     def dies(moment: str) -> None:
         if moment == death:
@@ -471,7 +472,7 @@ def dying(death: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(Folder, "stage", staging)
     monkeypatch.setattr(files, "_intend", intending)
     monkeypatch.setattr(Folder, "put", putting)
-    monkeypatch.setattr(files, "_write_down", noting)
+    monkeypatch.setattr(files, "write_down", noting)
     return puts
 
 
@@ -479,7 +480,7 @@ def test_a_write_that_cannot_be_known_is_asked_about_and_can_be_checked(
     goal: Goal, folder: Folder, act: Act, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Something breaks after the effect: nobody says that nothing was written."""
-    monkeypatch.setattr(files, "_write_down", lambda *_: broken())
+    monkeypatch.setattr(files, "write_down", lambda *_: broken())
     action = act("write_file", path="f.txt", content="v2")
     assert action.status == "unknown"
     assert tree(folder) == {"f.txt": (b"v2", 0o644)}
@@ -644,7 +645,7 @@ def test_what_is_made_of_a_strangers_words_says_so(goal: Goal, folder: Folder) -
     thread = goal.thread_id
 
     def sources(path: str) -> list[str]:
-        return files.sources_of(thread, [folder.entry([path])])
+        return sources_of(thread, [folder.entry([path])])
 
     files.write(thread, "own.txt", iter([b"own"]), files.Hand(Writer.AGENT))
     assert sources("own.txt") == []

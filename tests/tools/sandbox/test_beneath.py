@@ -11,7 +11,8 @@ from hypothesis import HealthCheck, given, settings as hypothesis_settings, stra
 
 from tools.sandbox import beneath
 from tools.sandbox.beneath import OutOfReach, open_file, open_folder, parts_of
-from tools.sandbox.folder import Folder, Kind
+from tools.sandbox.folder import Folder
+from tools.sandbox.listing import Kind
 
 ROUNDS = 1_000
 # Of renameat2.

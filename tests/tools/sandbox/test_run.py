@@ -87,7 +87,7 @@ ESCAPES = {
 
 @pytest.mark.parametrize("way", ESCAPES)
 def test_no_way_out(way: str, shell: Shell, folder: Folder, other: Folder) -> None:
-    (folder.kept / "secret.txt").write_text("SECRET")
+    (folder.kept.folder / "secret.txt").write_text("SECRET")
     names = {
         "data": os.environ.get("WAYMARK_DATA", "/root"),
         "other": other.home,
