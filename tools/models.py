@@ -56,7 +56,8 @@ class AgentAction(models.Model):
     """One tool call: journal, audit, approval target and undo record in one row.
 
     The id is deterministic (uuid5 of run, step, index), so that a row can be read again after a connection was lost
-    at its commit.
+    at its commit. PostgreSQL refuses to change what is final, or to delete it but with its thread (threat T19,
+    `tools/migrations/0005_append_only.py`): a new column needs a rule there.
     """
 
     id = models.UUIDField(primary_key=True, editable=False)
