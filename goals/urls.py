@@ -17,6 +17,7 @@ from goals.views import (
     styleguide,
     welcome,
 )
+from tools.export import Format
 
 urlpatterns = [
     path("", home.home, name="home"),
@@ -35,6 +36,8 @@ urlpatterns = [
     path("notes/<uuid:note_id>/", notes.note, name="note"),
     path("notes/<uuid:note_id>/delete/", notes.note_delete, name="note_delete"),
     path("activity/", activity.activity, name="activity"),
+    path("activity/activity.csv", activity.activity_file, {"form": Format.CSV}, name="activity_csv"),
+    path("activity/activity.json", activity.activity_file, {"form": Format.JSON}, name="activity_json"),
     path("activity/undo/", activity.activity_undo, name="activity_undo"),
     path("jobs/", jobs.jobs, name="jobs"),
     path("jobs/<uuid:run_id>/", jobs.job, name="job"),

@@ -6,6 +6,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models.functions import Now
 
+from memory.keyset import Order
 from memory.models import AgentRun, OwnedQuerySet, Thread
 from tools.base import Effect, Reversal, Risk
 
@@ -24,6 +25,7 @@ class ActionStatus(models.TextChoices):
 
 
 OPEN = (ActionStatus.INTENT, ActionStatus.STARTED)
+NEWEST_FIRST = Order(("created_at", "step", "position", "id"), descending=True)
 
 
 class Resolution(models.TextChoices):

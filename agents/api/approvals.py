@@ -11,10 +11,11 @@ from rest_framework.response import Response
 
 from agents import decisions
 from agents.api.base import Access, ApiView
-from agents.api.pages import Order, page
+from agents.api.pages import page
 from agents.api.schema import documented, listed
 from agents.serializers import ActionShape, ApprovalShape, DecisionBody, NothingBody, ResolutionBody, UndoShape
 from agents.undoing import take_back
+from memory.keyset import Order
 from tools.changes import Finding
 from tools.models import AgentAction, Approval, ApprovalState, Resolution
 from tools.undo import Standing, can_be_undone, findings, is_possible

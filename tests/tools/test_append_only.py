@@ -18,7 +18,7 @@ from tools.models import ActionStatus, AgentAction, Resolution
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-UNDO = {"changes": [], "lasting": []}
+UNDO: dict[str, Any] = {"changes": [], "lasting": []}
 FREE = {"undone"}
 FIELDS = [field for field in AgentAction._meta.fields if field.name not in FREE]
 OPEN = {"intent", "proposed", "started"}
@@ -60,7 +60,7 @@ def other(field: Field[Any, Any], action: AgentAction) -> Any:
 
 
 def stored(action: AgentAction) -> dict[str, Any]:
-    return AgentAction.objects.filter(pk=action.pk).values().get()
+    return {**AgentAction.objects.filter(pk=action.pk).values().get()}
 
 
 def by_orm(action: AgentAction, field: Field[Any, Any], value: Any) -> None:
@@ -188,7 +188,7 @@ def test_t19_an_action_is_not_deleted_by_itself() -> None:
     attempts: list[Callable[[], object]] = [
         action.delete,
         AgentAction.objects.all().delete,
-        AgentRun.objects.get(pk=action.run_id).delete,
+        AgentRun.objects.get(actions=action).delete,
     ]
     before = list(AgentAction.objects.order_by("pk").values())
     for attempt in attempts:
