@@ -111,6 +111,7 @@ class AgentAction(models.Model):
         constraints = [models.UniqueConstraint(fields=["run", "step", "position"], name="one_action_per_call")]
         indexes = [
             models.Index(fields=["user", "-created_at"]),
+            models.Index(fields=["-created_at"], name="actions_by_time"),
             models.Index(fields=["repeats"], condition=models.Q(repeats__isnull=False), name="repeating_actions"),
             models.Index(fields=["undoes"], condition=models.Q(undoes__isnull=False), name="undoing_actions"),
         ]
