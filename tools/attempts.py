@@ -37,9 +37,7 @@ class Attempt:
 
     @property
     def risk(self) -> Risk:
-        if self.tool is None:
-            return Risk.ALLOWED
-        return self.tool.risk if self.arguments is None else self.tool.risk_of(self.arguments)
+        return self.tool.risk if self.tool else Risk.ALLOWED
 
     @property
     def reversal(self) -> Reversal:
@@ -51,19 +49,11 @@ class Attempt:
         return self.tool is None or self.effect is Effect.LOCAL or not self.tool.parallel_safe
 
     def done(self, outcome: Outcome) -> "Result":
-        return Result(
-            self,
-            ActionStatus.DONE,
-            observation(outcome.observation),
-            clean(outcome.summary),
-            outcome.undo,
-            outcome.touched,
-            outcome.sources,
-            outcome.said,
-        )
+        text, summary = observation(outcome.observation), clean(outcome.summary)
+        return Result(self, ActionStatus.DONE, text, summary, outcome.undo, outcome.touched, outcome.said)
 
-    def fails(self, problem: str, sources: Sequence[str] = ()) -> "Result":
-        return Result(self, ActionStatus.ERROR, observation(problem), sources=sources)
+    def fails(self, problem: str) -> "Result":
+        return Result(self, ActionStatus.ERROR, observation(problem))
 
     def denied(self, why: str) -> "Result":
         return Result(self, ActionStatus.DENIED, observation(why))
@@ -91,7 +81,6 @@ class Result:
     summary: str = ""
     undo: UndoRecord | None = None
     touched: Sequence[UUID] = ()
-    sources: Sequence[str] = ()
     said: str | None = None
 
     @property
