@@ -12,6 +12,8 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from memory.text import clean
+
 
 class ReadOnlyAdmin[M: Model](admin.ModelAdmin[M]):
     """Nothing is added, changed or deleted here: what agents do goes through services and leaves its own record."""
@@ -46,7 +48,7 @@ def record(request: HttpRequest, objects: Iterable[Model], message: str) -> None
 
 def record_use(request: HttpRequest, model: type[Model], message: str) -> None:
     """Write down what a member of staff did with a list as a whole, such as a search or an export."""
-    kind = ContentType.objects.get_for_model(model)
+    kind, message = ContentType.objects.get_for_model(model), clean(message)
     said = {"object_repr": message[:200], "action_flag": CHANGE, "change_message": message[:1000]}
     LogEntry.objects.create(user_id=request.user.pk, content_type=kind, **said)
 

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from django.contrib import admin
 from django.contrib.admin.views.main import ChangeList
+from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.urls import URLPattern, path
@@ -72,7 +73,7 @@ class AgentActionAdmin(ReadOnlyAdmin[AgentAction]):
 
     list_display = ["created_at", "user", "by", "tool", "status", "undo_state", "effect", "risk", "reversal", "run"]
     list_filter = [ByState, ByWho, ByTool, "effect", "risk", "reversal", "created_at"]
-    list_select_related = ["user"]
+    list_select_related = ["user", "run"]
     search_fields = ["id"]
     search_help_text = "An id, a person's address, or words in what was asked and what came of it; looking is recorded."
     ordering = ["-created_at"]
@@ -118,6 +119,8 @@ class AgentActionAdmin(ReadOnlyAdmin[AgentAction]):
 
     def file(self, request: HttpRequest, form: Format) -> HttpResponseBase:
         """All that the list with the same filters shows, of everybody."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
         found: ChangeList = self.get_changelist_instance(request)
         record_use(request, AgentAction, f"Exported as {form}: {request.GET.urlencode() or 'everything'}")
         actions = found.get_queryset(request)

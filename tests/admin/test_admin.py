@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from asgiref.sync import async_to_sync
 from django.contrib import admin
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Permission, User
@@ -355,6 +356,7 @@ def test_the_pages_of_rq_open_for_staff_alone(desk: Client, client: Client) -> N
         assert client.get(path).status_code == 302
 
 
+@pytest.mark.django_db(transaction=True)
 def test_actions_are_filtered_and_searched_and_looking_for_words_is_written_down(desk: Client) -> None:
     done = AgentActionFactory.create(summary="Shoes", undo={"changes": [{"kind": "note"}]})
     failed = AgentActionFactory.create(status="error", error="Boots were not there.", tool="delete_note")
@@ -375,10 +377,14 @@ def test_actions_are_filtered_and_searched_and_looking_for_words_is_written_down
         page = desk.get(f"{page_of(AgentAction, 'changelist')}?{query}").content.decode()
         assert [each for each in (done, failed, person) if f"/{each.pk}/change/" in page] == expected, query
         assert "Boots were not there" not in page
-        rows = b"".join(desk.get(f"{reverse('admin:tools_agentaction_json')}?{query}"))
+        rows = async_to_sync(_read)(desk.get(f"{reverse('admin:tools_agentaction_json')}?{query}"))
         assert {row["id"] for row in json.loads(rows)} == {str(each.pk) for each in expected}, query
     written = set(LogEntry.objects.values_list("change_message", flat=True))
     assert {"Searched: boots were", "Exported as json: q=boots+were", "Exported as json: everything"} <= written
+
+
+async def _read(answer: Any) -> bytes:
+    return b"".join([piece async for piece in answer])
 
 
 def test_only_who_may_look_at_actions_exports_them(client: Client) -> None:
