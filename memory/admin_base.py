@@ -49,8 +49,14 @@ def record(request: HttpRequest, objects: Iterable[Model], message: str) -> None
 def record_use(request: HttpRequest, model: type[Model], message: str) -> None:
     """Write down what a member of staff did with a list as a whole, such as a search or an export."""
     kind, message = ContentType.objects.get_for_model(model), clean(message)
-    said = {"object_repr": message[:200], "action_flag": CHANGE, "change_message": message[:1000]}
-    LogEntry.objects.create(user_id=request.user.pk, content_type=kind, **said)
+    assert request.user.pk is not None
+    LogEntry.objects.create(
+        user_id=request.user.pk,
+        content_type=kind,
+        object_repr=message[:200],
+        action_flag=CHANGE,
+        change_message=message[:1000],
+    )
 
 
 def pretty(value: object) -> SafeString:

@@ -40,7 +40,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 WORDS = ["shoes", "Boots", "50%", "a_b", "back\\slash", "“quoted”"]
 TOOLS = [("create_note", "local"), ("read_note", "pure"), ("send_message", "idempotent"), ("gone", "verifiable")]
-CHANGE = {"kind": "note", "id": "1", "name": "x", "before": None, "after": {}}
+CHANGE: dict[str, Any] = {"kind": "note", "id": "1", "name": "x", "before": None, "after": {}}
 BEGIN = datetime.fromisoformat("2026-03-01T00:00:00+00:00")
 
 
@@ -52,7 +52,7 @@ def deeds(user: User, dice: Random, count: int) -> None:
     for _ in range(count):
         status, (tool, effect), run = dice.choice(ActionStatus.values), dice.choice(TOOLS), dice.choice(runs)
         done, by_person = status == "done", dice.random() < 0.2
-        fields = {name: dice.choice(["", *WORDS]) for name in ("summary", "output", "error")}
+        fields: dict[str, Any] = {name: dice.choice(["", *WORDS]) for name in ("summary", "output", "error")}
         fields |= {"arguments": {"title": dice.choice(WORDS)}, "undo": dice.choice([None, {"changes": [CHANGE]}])}
         fields |= {"undone": done and dice.random() < 0.4, "created_at": BEGIN + timedelta(hours=dice.randrange(60))}
         fields |= {"resolution": dice.choice(["", "run_again"])} if status == "unknown" else {}
@@ -299,7 +299,7 @@ def test_a_file_is_sent_while_it_is_read(user: User, monkeypatch: pytest.MonkeyP
     browser.force_login(user)
 
     async def read() -> list[bytes]:
-        answer = await browser.get("/activity/activity.csv")
+        answer: Any = await browser.get("/activity/activity.csv")
         return [piece async for piece in answer]
 
     pieces = async_to_sync(read)()
