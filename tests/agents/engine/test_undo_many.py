@@ -23,10 +23,11 @@ from tests.agents.engine.test_undo import act, body, note, state, undo
 from tests.factories import AgentActionFactory, AgentRunFactory, GoalFactory, UserFactory, bearer
 from tools import undo_many
 from tools.base import ToolContext, ToolError
-from tools.builtin.notes import image, record
+from tools.builtin.notes import NoteRestorer, image, record
 from tools.cancel import CancelToken
 from tools.models import AgentAction
 from tools.registry import all_tools
+from tools.restoring import CannotRestore
 from tools.undo_many import batch
 
 __all__ = ["act", "note"]
@@ -200,3 +201,35 @@ def test_all_that_ones_agents_did_is_taken_back_and_nothing_of_others(goal: Goal
     assert "Undo 2 actions" in browser.get(address).content.decode()
     assert "2 actions were taken back." in browser.post(address, follow=True).content.decode()
     assert list(map(body, notes)) == ["v1", "v1", "v2"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_und_03_an_undo_that_fails_half_way_leaves_nothing_of_itself_and_can_be_tried_again(
+    goal: Goal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One call changed two notes; the second that is put back cannot be written."""
+    run = AgentRunFactory.create(thread=goal.thread)
+    first, second = create_note(goal.thread, "First", "v1"), create_note(goal.thread, "Second", "v1")
+    changes = [change for each in (first, second) for change in changed(run, each, "v2").undo["changes"]]  # type: ignore[index]
+    AgentAction.objects.filter(run=run).update(undone=True)
+    sent = {"changes": changes, "lasting": ["The mail was sent."]}
+    action = AgentActionFactory.create(run=run, tool="update_note", undo=sent, finished_at=timezone.now())
+    write = NoteRestorer.write
+
+    def fails(self: NoteRestorer, owner: int, key: str, image: Any) -> None:
+        if key == str(first.pk):
+            raise CannotRestore("the disk is full.")
+        write(self, owner, key, image)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(NoteRestorer, "write", fails)
+        answer = ask(goal.user, f"runs/{run.pk}/undo", until=timezone.now().isoformat())
+    assert results(answer) == [("update_note", False, "“First” cannot be put back: the disk is full.")]
+    assert (body(first), body(second), AgentAction.objects.get(pk=action.pk).undone) == ("v2", "v2", False)
+    parts = ask(goal.user, f"actions/{action.pk}/undo")["parts"]
+    assert [(part["verdict"], part["why"]) for part in parts] == [
+        *[("undo", "")] * 2,
+        ("lasting", "The mail was sent."),
+    ]
+    assert undo(goal.user, action)[0] == 200
+    assert (body(first), body(second), AgentAction.objects.get(pk=action.pk).undone) == ("v1", "v1", True)
