@@ -80,7 +80,6 @@ def _page(
         "here": goal.pk,
         "goal": goal,
         "found": found,
-        "percent": min(100, round(100 * found.used / found.most)) if found.most else 100,
         "most_bytes": settings.WAYMARK_WORKSPACE_UPLOAD,
         "withheld": withheld,
         "error": error,

@@ -48,9 +48,4 @@ def test_files_are_given_saved_deleted_and_back_again(
     expect(page.get_by_role("link", name="plans/week 1.md")).to_be_visible()
     if script:
         assert_usable(page)
-        page.set_viewport_size({"width": 1440, "height": 900})
-        page.emulate_media(color_scheme="light")
-        page.screenshot(path="/tmp/h/workspace/files.png")
-        page.goto(f"/goals/{goal.pk}/")
-        page.screenshot(path="/tmp/h/workspace/goal.png")
     window.close()

@@ -1,6 +1,7 @@
 """Commands of agents in real worker processes: stopped by their user, and left behind by a worker that is killed
 (invariant I15, case FIL-03)."""
 
+import os
 from pathlib import Path
 
 import psutil
@@ -23,7 +24,7 @@ pytestmark = [
     pytest.mark.skipif(bool(box.missing_program()), reason=f"{box.missing_program()} is not there"),
 ]
 
-MARK = "86398"
+MARK = str(20_000_000 + os.getpid())
 
 
 @pytest.fixture

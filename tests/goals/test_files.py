@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from asgiref.sync import async_to_sync
 from django.contrib.auth.models import User
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
@@ -22,10 +23,7 @@ from tools.file_models import Writer
 from tools.models import AgentAction
 from tools.sandbox.folder import Folder
 
-pytestmark = [
-    pytest.mark.django_db(transaction=True),
-    pytest.mark.filterwarnings("ignore:StreamingHttpResponse must consume asynchronous iterators"),
-]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 OUTSIDE = ("../kept", "..%2f..%2fx", "%2e%2e/x", "/etc/passwd", "l1/secret.txt", "l2", "hard", "pipe", "d")
 
@@ -67,6 +65,15 @@ def upload(name: str = "log.csv", content: bytes = b"1,2\n") -> SimpleUploadedFi
     return SimpleUploadedFile(name, content)
 
 
+def content_of(answer: Any) -> bytes:
+    """Of a file, which is sent piece by piece."""
+
+    async def pieces() -> list[bytes]:
+        return [piece async for piece in answer.streaming_content]
+
+    return b"".join(async_to_sync(pieces)())
+
+
 def page(goal: Goal) -> str:
     return f"/goals/{goal.pk}/files/"
 
@@ -83,7 +90,7 @@ def test_the_page_lists_saves_takes_in_and_deletes_without_script(browser: Clien
     assert {path.name for path in folder.files.iterdir()} == {"log.csv", "<b>&.py"}
 
     saved = browser.get(f"{page(goal)}saved/log.csv")
-    assert b"".join(saved) == b"1,2\n"
+    assert content_of(saved) == b"1,2\n"
     answer = browser.post(f"{page(goal)}delete/", {"path": "log.csv"})
     assert "“log.csv” is deleted." in answer.text
     action = AgentAction.objects.get(tool="delete_file")
@@ -129,7 +136,7 @@ def test_over_the_api(api: Client, goal: Goal, folder: Folder) -> None:
     assert (made.status_code, made.json()["tool"], made.json()["summary"]) == (201, "write_file", "data/2026/log.csv")
     (entry,) = api.get(api_of(goal)).json()["results"]
     assert (entry["path"], entry["size"]) == ("data/2026/log.csv", 4)
-    assert b"".join(api.get(f"{api_of(goal)}/data/2026/log.csv")) == b"1,2\n"
+    assert content_of(api.get(f"{api_of(goal)}/data/2026/log.csv")) == b"1,2\n"
     gone = api.delete(f"{api_of(goal)}/data/2026/log.csv")
     assert (gone.status_code, gone.json()["tool"]) == (200, "delete_file")
     assert list(folder.files.iterdir()) == []
