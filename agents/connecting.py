@@ -1,7 +1,6 @@
 """Every write to connections and to the choice among them that a face may ask for."""
 
 from dataclasses import dataclass, field
-from functools import partial
 
 from django.contrib.auth.models import User
 from django.db import transaction
@@ -123,7 +122,7 @@ def make_default(connection: ModelConnection) -> None:
         ModelConnection.objects.filter(user=connection.user, is_default=True).update(is_default=False)
         connection.is_default = True
         connection.save(update_fields=["is_default"])
-    transaction.on_commit(partial(end_waits_for_budgets, connection.user))
+    end_waits_for_budgets(connection.user)
 
 
 def remove_connection(connection: ModelConnection) -> None:

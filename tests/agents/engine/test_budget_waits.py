@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from django.db import transaction
 from django.test import Client
 from django.utils import timezone
 
@@ -20,7 +21,7 @@ from agents.services import assistant_of
 from agents.stopping import delete_thread, stop_run
 from goals.models import Goal
 from goals.preferences import finish_welcome
-from goals.services import create_goal
+from goals.services import choose_model, create_goal
 from memory.models import AgentRun, RunStatus, ThreadMessage
 from tests.agents.engine.test_budgets import PRICED, go_on, notices
 from tests.agents.engine.test_orchestrator import NOTE
@@ -75,6 +76,18 @@ def test_another_price_lets_a_run_go_on(goal: Goal, say: Say, llm: LLMServer, ru
     Client().post("/api/v1/prices", free, content_type="application/json", headers=bearer(goal.user))
     go_on(rung)
     assert now(run).status == RunStatus.SUCCEEDED
+
+
+def test_another_model_of_the_goal_lets_a_run_go_on_once_it_is_committed(
+    goal: Goal, say: Say, rung: list[UUID]
+) -> None:
+    """Before that a worker would find the model that it had."""
+    set_budget(goal.user, Window.MONTH, Decimal("0.0001"), None)
+    run = say("Hi")
+    with transaction.atomic():
+        choose_model(goal, None)
+        assert (now(run).status, rung) == (RunStatus.WAITING_BUDGET, [])
+    assert (now(run).status, rung) == (RunStatus.QUEUED, [run.pk])
 
 
 def test_one_press_allows_as_much_as_is_missing(goal: Goal, say: Say, llm: LLMServer, rung: list[UUID]) -> None:
