@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Sequence
-from uuid import UUID
 
 from django.db import transaction
 from django.db.models import Q
@@ -14,6 +13,7 @@ from agents.engine.cells import text_cell
 from agents.engine.control import request_stop
 from agents.engine.notices import write
 from agents.heirs import bequeath
+from agents.lineage import threads_below
 from agents.live.announce import announce_message, announce_run
 from agents.models import AgentTask, TaskStatus
 from memory.metadata import MessageMetadata
@@ -84,7 +84,7 @@ def _say_called_back(run: AgentRun, titles: Sequence[str]) -> None:
 
 def close_thread(thread: Thread) -> None:
     """Stop whatever is live in a thread, call the tasks back that it sent off, and withdraw what they proposed."""
-    family = _family(thread)
+    family = threads_below(thread.pk)
     _call_back(AgentTask.objects.filter(parent__in=family))
     for run in AgentRun.objects.live().filter(thread__in=family).select_related("thread"):
         stop_run(run)
@@ -95,7 +95,7 @@ def delete_thread(thread: Thread) -> None:
     """Delete a thread and everything that hangs on it, with the tasks it sent off and theirs; only what they have cost
     stays. Live runs are stopped first and given a moment to end."""
     close_thread(thread)
-    family = _family(thread)
+    family = threads_below(thread.pk)
     until = time.monotonic() + PATIENCE_SECONDS
     while AgentRun.objects.live().filter(thread__in=family).exists() and time.monotonic() < until:
         time.sleep(0.05)
@@ -105,10 +105,3 @@ def delete_thread(thread: Thread) -> None:
         release_all(family)
         bequeath(thread, family)
         Thread.objects.filter(pk__in=family).delete()
-
-
-def _family(thread: Thread) -> list[UUID]:
-    found = [thread.pk]
-    for parent in found:
-        found.extend(AgentTask.objects.filter(parent_id=parent).values_list("thread_id", flat=True))
-    return found

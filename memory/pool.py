@@ -146,11 +146,7 @@ def _make() -> ConnectionPool[Connection[TupleRow]]:
     parameters = connections["default"].get_connection_params()
     return ConnectionPool(
         kwargs={key: value for key, value in parameters.items() if key not in OF_DJANGO}
-        | {
-            "autocommit": True,
-            "prepare_threshold": 0,
-            "options": f"{parameters.get('options', '')} {OPTIONS}",
-        },
+        | {"autocommit": True, "prepare_threshold": 0, "options": f"{parameters.get('options', '')} {OPTIONS}"},
         min_size=1,
         max_size=settings.WAYMARK_HOT_POOL,
         timeout=20,

@@ -7,9 +7,7 @@ held it may have changed.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from decimal import Decimal
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from psycopg import Connection
@@ -19,7 +17,8 @@ from agents.budgets.models import Budget
 from agents.budgets.worst import Amount
 from agents.engine.journal.fragments import FENCE, as_json, fence_of
 from agents.engine.journal.rows import Lease
-from memory.models import AgentRun
+from agents.lineage import ABOVE
+from memory.hot import columns, instance
 from memory.pool import execute_on
 
 
@@ -39,13 +38,6 @@ class Payer(NamedTuple):
         """What it has spent that no budget counts yet."""
         return self.charged.minus(self.booked)
 
-    @classmethod
-    def of(cls, run: AgentRun) -> Self:
-        """Of a run that is locked."""
-        charged, booked = Amount(run.charged, run.charged_tokens), Amount(run.booked, run.booked_tokens)
-        held = Amount(run.held, run.held_tokens)
-        return cls(run.thread_id, run.thread.user_id, run.pk, None, charged, booked, held)
-
 
 @dataclass(slots=True)
 class Account:
@@ -59,39 +51,42 @@ RUN = """
 SELECT run.thread_id, thread.user_id, run.id, run.charged, run.charged_tokens, run.booked, run.booked_tokens, run.held,
   run.held_tokens
 FROM memory_agentrun run JOIN memory_thread thread ON thread.id = run.thread_id
-WHERE {condition} FOR NO KEY UPDATE OF run
+WHERE {condition} ORDER BY run.id FOR NO KEY UPDATE OF run
 """
 AT_WORK = RUN.format(condition=FENCE)
+METERED = RUN.format(condition="run.metered AND run.thread_id = ANY(%(threads)s)")
 LEFT = RUN.format(condition="run.id = %(run)s AND run.metered AND run.lease_token IS NULL")
 
 
 def at_work(lease: Lease, on: Connection[Any]) -> Payer | None:
     """Lock a run; None when it has another worker, or is over."""
-    return _payer(AT_WORK, fence_of(lease), on)
+    return next(iter(_payers(AT_WORK, fence_of(lease), on)), None)
 
 
 def left(run_id: UUID, on: Connection[Any]) -> Payer | None:
     """Lock a run that no worker has and budgets count; None when it is none."""
-    return _payer(LEFT, {"run": run_id}, on)
+    return next(iter(_payers(LEFT, {"run": run_id}, on)), None)
 
 
-def _payer(sql: str, parameters: dict[str, object], on: Connection[Any]) -> Payer | None:
-    for thread, user, run, charged, charged_tokens, booked, booked_tokens, held, held_tokens in execute_on(
-        on, sql, parameters
-    ):
-        amounts = Amount(charged, charged_tokens), Amount(booked, booked_tokens), Amount(held, held_tokens)
-        return Payer(thread, user, run, None, *amounts)
-    return None
+def metered(threads: Sequence[UUID], on: Connection[Any]) -> list[Payer]:
+    """Lock the runs of threads that budgets count, whoever has them."""
+    return _payers(METERED, {"threads": list(threads)}, on)
 
 
-FIELDS = Budget._meta.concrete_fields
+def _payers(sql: str, parameters: dict[str, object], on: Connection[Any]) -> list[Payer]:
+    return [
+        Payer(thread, user, run, None, Amount(*figures[:2]), Amount(*figures[2:4]), Amount(*figures[4:]))
+        for thread, user, run, *figures in execute_on(on, sql, parameters)
+    ]
+
+
 ACCOUNTS = f"""
-WITH RECURSIVE {counting.ABOVE},
+WITH RECURSIVE {ABOVE},
 b AS (
   SELECT * FROM agents_budget
   WHERE user_id = %(user)s AND (thread_id IS NULL OR thread_id IN (SELECT id FROM above))
   ORDER BY id FOR UPDATE)
-SELECT {", ".join(f"b.{field.column}" for field in FIELDS)}, coalesce(h.money, 0), coalesce(h.tokens, 0)
+SELECT {columns(Budget, "b")}, coalesce(h.money, 0), coalesce(h.tokens, 0)
 FROM b LEFT JOIN agents_reservation h ON h.budget_id = b.id
   AND (h.run_id = %(run)s::uuid OR h.call_id = %(call)s::uuid)
 """
@@ -103,14 +98,18 @@ def accounts_of(payer: Payer, on: Connection[Any]) -> list[Account]:
     if not rows:
         return []
     now, zone = counting.clock(payer.user_id, on)
-    attributes = [field.attname for field in FIELDS]
-    accounts = [Account(Budget.from_db(None, attributes, row[:-2]), Amount(*row[-2:])) for row in rows]
+    accounts = [Account(instance(Budget, row[:-2]), Amount(*row[-2:])) for row in rows]
     for account in accounts:
         counting.bring_up_to_date(account.budget, now, zone, on)
     return accounts
 
 
-# Numbers as text, because JSON's own are not as long.
+def that_count(accounts: Sequence[Account]) -> list[Account]:
+    """Without those of each run, in which nothing is counted beyond the run."""
+    return [account for account in accounts if account.budget.counts]
+
+
+# Amounts of money are written as text, because JSON's own numbers are not as long.
 BUDGETS = """
 n AS (
   SELECT * FROM jsonb_to_recordset(%(accounts)s) AS n(
@@ -134,14 +133,14 @@ UPDATE memory_agentrun SET held = %(held)s, held_tokens = %(held_tokens)s WHERE 
 
 def hold(payer: Payer, accounts: Sequence[Account], wanted: Amount, on: Connection[Any]) -> None:
     """Let a payer hold what it wants in each of its budgets; what it holds there already never gets less."""
-    counting_ones = [account for account in accounts if account.budget.counts]
-    for account in counting_ones:
+    counted = that_count(accounts)
+    for account in counted:
         budget, before = account.budget, account.held
         account.held = before.at_least(wanted)
         budget.reserved += account.held.money - before.money
         budget.reserved_tokens += account.held.tokens - before.tokens
     held = payer.held.at_least(wanted)
-    figures = {"accounts": _rows(counting_ones), "held": held.money, "held_tokens": held.tokens}
+    figures = {"accounts": _rows(counted), "held": held.money, "held_tokens": held.tokens}
     execute_on(on, HOLD, _ids(payer) | figures)
 
 
@@ -155,14 +154,14 @@ WHERE id = %(run)s::uuid
 
 def book(payer: Payer, accounts: Sequence[Account], spent: Amount, on: Connection[Any]) -> None:
     """Count in each of a payer's budgets what it has spent, and free what it held."""
-    counting_ones = [account for account in accounts if account.budget.counts]
-    for account in counting_ones:
+    counted = that_count(accounts)
+    for account in counted:
         budget = account.budget
         budget.reserved -= account.held.money
         budget.reserved_tokens -= account.held.tokens
         budget.spent += spent.money
         budget.spent_tokens += spent.tokens
-    execute_on(on, BOOK, _ids(payer) | {"accounts": _rows(counting_ones)})
+    execute_on(on, BOOK, _ids(payer) | {"accounts": _rows(counted)})
 
 
 def _ids(payer: Payer) -> dict[str, object]:
@@ -175,15 +174,16 @@ def _rows(accounts: Sequence[Account]) -> object:
 
 def _row(account: Account) -> dict[str, object]:
     budget, held = account.budget, account.held
-    figures: dict[str, Decimal | datetime | int | str | None] = {
+    return {
+        "id": budget.pk,
+        "begins": budget.begins,
         "counted_in": budget.counted_in,
-        "extra": budget.extra,
-        "spent": budget.spent,
+        "extra": str(budget.extra),
+        "warned_at": budget.warned_at,
+        "spent": str(budget.spent),
         "spent_tokens": budget.spent_tokens,
-        "reserved": budget.reserved,
+        "reserved": str(budget.reserved),
         "reserved_tokens": budget.reserved_tokens,
-        "money": held.money,
+        "money": str(held.money),
         "tokens": held.tokens,
     }
-    instants = {"begins": budget.begins, "warned_at": budget.warned_at}
-    return {"id": budget.pk, **instants, **{name: str(figure) for name, figure in figures.items()}}

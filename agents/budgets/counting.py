@@ -3,23 +3,15 @@ its user moves to another time zone, where days and months begin at another mome
 
 from datetime import datetime
 from typing import Any
-from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from psycopg import Connection
 
 from agents.budgets import windows
 from agents.budgets.models import Budget
+from agents.lineage import BELOW
 from agents.models import UserAgent
 from memory import pool
-
-BELOW = """below(id) AS (
-  SELECT %(thread)s::uuid UNION SELECT t.thread_id FROM agents_agenttask t JOIN below ON t.parent_id = below.id)"""
-"""A thread and those of the tasks that were sent off from it, however far down; for WITH RECURSIVE."""
-
-ABOVE = """above(id) AS (
-  SELECT %(thread)s::uuid UNION SELECT t.parent_id FROM agents_agenttask t JOIN above ON t.thread_id = above.id)"""
-"""A thread and those that it works for: a task's spending is its goal's, too."""
 
 CLOCK = "SELECT clock_timestamp(), (SELECT time_zone FROM agents_useragent WHERE user_id = %(user)s)"
 
@@ -83,15 +75,3 @@ def count(budget: Budget, begins: datetime | None, on: Connection[Any] | None = 
     parameters = {"user": budget.user_id, "thread": budget.thread_id, "begins": begins}
     money, tokens = pool.execute_on(on or pool.orm_connection(), COUNTED, parameters)[0]
     budget.spent, budget.spent_tokens = money, int(tokens)
-
-
-def threads_below(thread_id: UUID) -> list[UUID]:
-    return _threads(f"WITH RECURSIVE {BELOW} SELECT id FROM below", thread_id)
-
-
-def threads_above(thread_id: UUID) -> list[UUID]:
-    return _threads(f"WITH RECURSIVE {ABOVE} SELECT id FROM above", thread_id)
-
-
-def _threads(sql: str, thread_id: UUID) -> list[UUID]:
-    return [each for (each,) in pool.execute_on(pool.orm_connection(), sql, {"thread": thread_id})]

@@ -16,11 +16,11 @@ from agents.budgets.models import Budget
 from agents.budgets.room import OutOfBudget, free, limit, share_spent, shortage_of
 from agents.budgets.worst import NOTHING, Amount, charged
 from agents.engine.journal.rows import Lease
+from agents.lineage import threads_above
 from agents.models import CallStatus, ModelCall
 from agents.providers.base import Usage
 from memory import pool
 from memory.models import AgentRun, Thread
-from memory.pool import orm_connection
 
 PORTION = 4
 """No run takes more than this part of what is free, as long as that is enough for its call: others want some, too."""
@@ -97,26 +97,32 @@ def _release(run: Payer, on: Connection[Any]) -> bool:
 def release_all(threads: Sequence[UUID]) -> None:
     """Book what the runs of threads have spent that are about to be deleted, and the calls beside them, whoever has
     them; what is open at its worst. Part of the deletion's transaction."""
-    runs = AgentRun.objects.select_related("thread").filter(thread__in=threads, metered=True).order_by("pk")
-    at_work = list(runs.select_for_update(of=("self",), no_key=True))
+    on = pool.orm_connection()
+    runs = books.metered(threads, on)
     beside = ModelCall.objects.filter(thread__in=threads, status=CallStatus.STARTED).order_by("pk")
     for call in list(beside.select_for_update(no_key=True)):
         lose_beside(call)
-    for run in at_work:
-        payer = Payer.of(run)
-        lost = payer.charged.at_least(payer.booked.plus(payer.held)).minus(payer.charged)
-        open_calls = ModelCall.objects.filter(run=run, status=CallStatus.STARTED)
-        if open_calls.update(charged=lost.money, charged_tokens=lost.tokens):
-            run.charged, run.charged_tokens = payer.charged.plus(lost)
-            run.save(update_fields=["charged", "charged_tokens"])
-        _release(Payer.of(run), orm_connection())
+    for run in runs:
+        _release(_lost(run), on)
+
+
+def _lost(run: Payer) -> Payer:
+    """A locked run whose open call counts at its worst, if it has one."""
+    assert run.run_id is not None, "it is no call beside the runs"
+    most = run.charged.at_least(run.booked.plus(run.held))
+    lost = most.minus(run.charged)
+    open_calls = ModelCall.objects.filter(run=run.run_id, status=CallStatus.STARTED)
+    if not open_calls.update(charged=lost.money, charged_tokens=lost.tokens):
+        return run
+    AgentRun.objects.filter(pk=run.run_id).update(charged=most.money, charged_tokens=most.tokens)
+    return run._replace(charged=most)
 
 
 def reserve_beside(call: ModelCall, thread: Thread, worst: Amount) -> bool:
     """Hold what a call beside the runs may come to; returns whether there is a budget. Raises: OutOfBudget."""
     payer = Payer(thread.pk, thread.user_id, call_id=call.pk)
     with pool.transaction() as on:
-        accounts = [account for account in books.accounts_of(payer, on) if account.budget.counts]
+        accounts = books.that_count(books.accounts_of(payer, on))
         for account in accounts:
             if not (left := free(account.budget, attended=False)).covers(worst):
                 raise OutOfBudget(shortage_of(account.budget, NOTHING, worst, left, attended=False))
@@ -133,7 +139,7 @@ def settle_beside(call: ModelCall, spent: Amount | None) -> bool:
         if before is None or before.thread is None:
             return False
         payer = Payer(before.thread.pk, before.thread.user_id, call_id=call.pk)
-        accounts = books.accounts_of(payer, orm_connection())
+        accounts = books.accounts_of(payer, pool.orm_connection())
         held = NOTHING
         for account in accounts:
             held = held.at_least(account.held)
@@ -141,7 +147,7 @@ def settle_beside(call: ModelCall, spent: Amount | None) -> bool:
             return False
         call.charged, call.charged_tokens = held if spent is None else spent
         call.save(update_fields=BESIDE)
-        books.book(payer, accounts, Amount(call.charged, call.charged_tokens), orm_connection())
+        books.book(payer, accounts, Amount(call.charged, call.charged_tokens), pool.orm_connection())
     return True
 
 
@@ -156,15 +162,15 @@ def lose_beside(call: ModelCall) -> None:
 def locked(user_id: int, which: Q) -> list[Budget]:
     """Budgets of a user, locked, each with the figures of the window that is now."""
     budgets = list(Budget.objects.filter(which, user_id=user_id).select_for_update().order_by("pk"))
-    now, zone = counting.clock(user_id, orm_connection())
+    now, zone = counting.clock(user_id, pool.orm_connection())
     for budget in budgets:
         counting.bring_up_to_date(budget, now, zone)
     return budgets
 
 
 def above(thread_id: UUID) -> Q:
-    """Which budgets hold what is done in a thread."""
-    return Q(thread=None) | Q(thread__in=counting.threads_above(thread_id))
+    """Which budgets hold what is done in a thread: a task's spending is its goal's, too."""
+    return Q(thread=None) | Q(thread__in=threads_above(thread_id))
 
 
 def _can(account: Account, run: Payer, *, attended: bool) -> Amount:

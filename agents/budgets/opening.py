@@ -7,6 +7,7 @@ from django.db.models import F, Max, Q
 
 from agents.budgets import counting, windows
 from agents.budgets.models import Budget, Reservation
+from agents.lineage import threads_below
 from agents.models import CallStatus, ModelCall
 from memory.models import LIVE, AgentRun, Thread
 from memory.pool import orm_connection
@@ -39,7 +40,7 @@ def _hold_too(budget: Budget) -> None:
     runs = AgentRun.objects.for_user(budget.user).filter(metered=True, held_tokens__gt=0)
     calls = ModelCall.objects.filter(thread__user=budget.user, reservations__isnull=False)
     if budget.thread is not None:
-        below = counting.threads_below(budget.thread.pk)
+        below = threads_below(budget.thread.pk)
         runs, calls = runs.filter(thread__in=below), calls.filter(thread__in=below)
     held = [Reservation(budget=budget, run=run, money=run.held, tokens=run.held_tokens) for run in runs]
     for call in calls.annotate(money=Max("reservations__money"), tokens=Max("reservations__tokens")):

@@ -76,7 +76,7 @@ def reserve_beside(call: ModelCall, choice: Choice, words_given: str) -> int | N
         price = prices_of(thread.user_id).of(choice.endpoint, choice.model)
         if price is None and forbids_unpriced(thread.user_id, thread.pk):
             raise Unpriced(call.model)
-        return most if ledger.reserve_beside(call, thread, cost_at_most(price, given.most, most)) else None
+    return most if ledger.reserve_beside(call, thread, cost_at_most(price, given.most, most)) else None
 
 
 def settle_beside(call: ModelCall, *, is_denial: bool = False) -> None:
