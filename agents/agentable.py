@@ -1,5 +1,6 @@
 """What an agent can be put to work on. Kinds differ by these hooks, never by type checks."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 from uuid import UUID
@@ -65,9 +66,13 @@ class Agentable(models.Model):
         """The prompt template and its variables for a run of that context type (mission A6); empty is the usual one."""
         return self.prompt, self.briefing()
 
-    def disabled_tools(self) -> frozenset[str]:
-        """Names of tools that the owner has switched off here."""
-        return frozenset()
+    def tool_modes(self) -> Mapping[str, str]:
+        """The modes (`tools.policy.Mode`) that the owner has set for tools here, by their names."""
+        return {}
+
+    def trusted_as(self) -> UUID:
+        """The thread of the agent whose standing words (`tools.trust`) hold here."""
+        return self.thread_id
 
     def limits(self) -> Limits:
         return Limits(
@@ -97,9 +102,30 @@ class Agentable(models.Model):
         return True
 
 
+class Trusting(models.Model):
+    """Abstract: an agent whose owner says how far each tool is trusted with it.
+
+    modes: `tools.policy.Mode` by the names of tools; those that are missing have their usual mode.
+    """
+
+    modes = models.JSONField(default=dict, blank=True, db_default={}, help_text="tools.policy.Mode, by names of tools")
+
+    class Meta:
+        abstract = True
+
+    def tool_modes(self) -> Mapping[str, str]:
+        modes: Mapping[str, str] = self.modes
+        return modes
+
+
 def agentable_of(thread: Thread) -> Agentable:
     """Load the Agentable that a thread belongs to, whichever app it lives in."""
     model = apps.get_model(thread.kind)
     agentable = model._default_manager.select_related("user").get(thread_id=thread.pk)
     assert isinstance(agentable, Agentable)
     return agentable
+
+
+def trusted_as(thread: Thread) -> UUID:
+    """The thread of the agent whose standing words (`tools.trust`) hold in a thread."""
+    return agentable_of(thread).trusted_as()

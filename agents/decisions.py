@@ -7,21 +7,24 @@ the next one, which takes the decision like a message.
 import contextlib
 from collections.abc import Iterable
 from functools import partial
+from typing import Any
 from uuid import UUID
 
 from django.contrib.auth.models import User
 from django.db.models.functions import Now
 
+from agents.agentable import trusted_as
 from agents.engine import bell
 from agents.engine.crashpoints import crashpoint
 from agents.live.announce import announce_action
 from agents.live.steps import intention
 from agents.locked_call import LockedCall, locked
+from agents.proposals import Proposal
 from agents.refusals import Refused
 from memory.messages import ToolUse
-from memory.models import STOPPED
+from memory.models import STOPPED, Thread
 from memory.text import clean
-from tools import registry
+from tools import registry, trust
 from tools.attempts import Result
 from tools.base import Effect, ToolContext
 from tools.cancel import CancelToken
@@ -38,26 +41,74 @@ SETTLED = {
 }
 
 
-def decide(action: AgentAction, user: User, state: ApprovalState, shown: str, reason: str = "") -> Approval:
-    """Approve or reject a call that waits. The same decision twice is the same as once.
+REJECTED = "You rejected a call."
+EDITED = "The user has changed it, and what they made of it runs in its place."
+
+
+def decide(
+    action: AgentAction,
+    user: User,
+    state: ApprovalState,
+    shown: str,
+    reason: str = "",
+    always: trust.Scope | None = None,
+) -> Approval:
+    """Approve or reject a call that waits. The same decision twice is the same as once. A rejection ends what the user
+    had allowed its tool for this agent (mission H6).
 
     Args:
         action: from the user's own door, with an approval.
         state: APPROVED or REJECTED.
-        shown: the digest of what the user has seen.
+        shown: what the user has seen (`Proposal.shown`).
         reason: for the model; cut where nobody reads on.
+        always: what the user allows from now on, when they approve.
 
     Raises:
-        Refused: it was decided otherwise, is over, has expired, or is not what was shown.
+        Refused: it was decided otherwise, is over, has expired, is not what was shown, or may not be allowed for good.
     """
     crashpoint("decision.before")
     with locked(action) as call:
         approval = Approval.objects.select_for_update().get(pk=action.pk)
         if approval.state != state:
             _check(call, approval, shown)
+            approval.seen = shown if state is ApprovalState.APPROVED else ""
+            if always is not None and state is ApprovalState.APPROVED:
+                _allow(call, approval, user, always)
             call.settle_approval(approval, state, user, clean(reason).strip()[:500])
+            if state is ApprovalState.REJECTED:
+                trust.revoke(trusted_as(call.thread), action.tool, REJECTED)
     crashpoint("decision.after")
     return approval
+
+
+def edit(action: AgentAction, user: User, shown: str, arguments: dict[str, Any]) -> None:
+    """Let a call run otherwise than its agent proposed it: that one is closed, and the user's runs in its place.
+
+    Args:
+        action, shown: as for `decide`.
+        arguments: all of the call's, as the user wants them.
+
+    Raises:
+        Refused: as `decide`, or the tool does not take these arguments.
+    """
+    use = ToolUse(id=action.call_id, name=action.tool, arguments=arguments)
+    if problem := validated(registry.all_tools(), use, action.position, action.pk).problem:
+        raise Refused("invalid", problem)
+    if digest(action.tool, arguments) == digest(action.tool, action.arguments):
+        decide(action, user, ApprovalState.APPROVED, shown)
+        return
+    with locked(action) as call:
+        approval = Approval.objects.select_for_update().get(pk=action.pk)
+        _check(call, approval, shown)
+        call.settle_approval(approval, ApprovalState.REJECTED, user, EDITED)
+        call.run_instead(user, arguments)
+
+
+def _allow(call: LockedCall, approval: Approval, user: User, scope: trust.Scope) -> None:
+    if scope not in trust.scopes(approval):
+        raise Refused("not_earned", "This cannot be allowed from now on.")
+    thread = Thread.objects.get(pk=trusted_as(call.thread))
+    trust.grant(user, thread, call.action.tool, call.action.arguments if scope is trust.Scope.THESE else None)
 
 
 def expire_due() -> int:
@@ -135,7 +186,7 @@ def _check(call: LockedCall, approval: Approval, shown: str) -> None:
         raise Refused("closed", SETTLED[ApprovalState.CANCELLED])
     if Approval.objects.filter(pk=approval.pk, expires_at__lte=Now()).exists():
         raise Refused("expired", SETTLED[ApprovalState.EXPIRED])
-    if not shown == approval.digest == digest(call.action.tool, call.action.arguments):
+    if approval.digest != digest(call.action.tool, call.action.arguments) or shown != Proposal(call.action).shown:
         raise Refused("changed", "This is not what you were shown. Look at it again before you decide.")
 
 

@@ -12,7 +12,9 @@ from agents.models import AgentTask, TaskStatus
 from agents.refusals import Refused, queue_full
 from agents.services import open_thread, wake
 from agents.stopping import cancel_task, stop_run
+from memory.marks import mark
 from memory.models import STOPPED, AgentRun, RunStatus, Source, Thread, ThreadMessage, Trigger
+from memory.pool import orm_connection
 from memory.text import clip
 
 # Of a title. Characters.
@@ -37,6 +39,7 @@ def delegate(
     sender = _working(parent, sent_by)
     _check_delegations(parent)
     thread = open_thread(parent.user, AgentTask.kind())
+    mark(thread.pk, parent.sources, orm_connection())
     task = AgentTask.objects.create(
         user=parent.user,
         thread=thread,

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
+from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import transaction
@@ -37,7 +38,8 @@ class LockedCall:
     def settle_approval(self, approval: Approval, state: ApprovalState, user: User | None, reason: str) -> None:
         """Decide. A run that waits in the call's step goes on; else the decision is taken like a message."""
         approval.state, approval.decided_by, approval.reason = state, user, reason
-        Approval.objects.filter(pk=approval.pk).update(state=state, decided_by=user, reason=reason, decided_at=Now())
+        decided = {"state": state, "decided_by": user, "reason": reason, "seen": approval.seen, "decided_at": Now()}
+        Approval.objects.filter(pk=approval.pk).update(**decided)
         if self.action.status == ActionStatus.PROPOSED:
             self._close_proposal(state, reason)
         elif AgentRun.objects.filter(pk=self.run.pk, status=RunStatus.WAITING_APPROVAL).update(
@@ -59,7 +61,17 @@ class LockedCall:
         self.announce()
 
     def run_again(self, user: User) -> None:
-        """Record the same call anew, approved: it has an id of its own, and so an effect of its own."""
+        """Record the same call anew, approved."""
+        new = self._anew(user, self.action.arguments, Cause.REPEATS_UNKNOWN)
+        self.tell_agent(f"Run it again: {intention(new)}", new)
+
+    def run_instead(self, user: User, arguments: dict[str, Any]) -> None:
+        """Record the call as its user wants it, approved."""
+        new = self._anew(user, arguments, Cause.EDITED)
+        self.tell_agent(f"Run this instead: {intention(new)}", new)
+
+    def _anew(self, user: User, arguments: dict[str, Any], cause: Cause) -> AgentAction:
+        """It has an id of its own, and so an effect of its own."""
         old = self.action
         last = AgentAction.objects.filter(run=old.run_id, step=old.step).aggregate(last=Max("position"))["last"]
         new = AgentAction.objects.create(
@@ -67,6 +79,7 @@ class LockedCall:
             position=last + 1,
             status=ActionStatus.PROPOSED,
             repeats=old,
+            arguments=arguments,
             **{name: getattr(old, name) for name in COPIED},
         )
         Approval.objects.create(
@@ -74,13 +87,13 @@ class LockedCall:
             user=user,
             thread=self.thread,
             state=ApprovalState.APPROVED,
-            cause=Cause.REPEATS_UNKNOWN,
+            cause=cause,
             digest=digest(new.tool, new.arguments),
             expires_at=Now() + TO_RUN_AGAIN,
             decided_by=user,
             decided_at=Now(),
         )
-        self.tell_agent(f"Run it again: {intention(new)}", new)
+        return new
 
     def tell_agent(self, text: str, about: AgentAction | None = None) -> None:
         """Tell the agent in its user's place: with the run that is live, or with a new one."""
@@ -104,7 +117,7 @@ class LockedCall:
             tell(self.thread.pk, f"{intention(self.action)}: {why}")
 
 
-COPIED = ("run_id", "thread_id", "user_id", "step", "call_id", "tool", "effect", "risk", "reversal", "arguments")
+COPIED = ("run_id", "thread_id", "user_id", "step", "call_id", "tool", "effect", "risk", "reversal")
 
 
 @contextlib.contextmanager

@@ -1,6 +1,7 @@
 """Who works: the assistant, its tasks, the models they think with and the devices that talk to them."""
 
 import dataclasses
+from collections.abc import Mapping
 from datetime import timedelta
 from decimal import Decimal
 from typing import ClassVar
@@ -12,7 +13,7 @@ from django.db import models
 from django.db.models.functions import Now
 
 import agents.budgets.models  # noqa: F401  where Django looks for them
-from agents.agentable import Agentable, Limits, agentable_of
+from agents.agentable import Agentable, Limits, Trusting, agentable_of
 from agents.model_connection import ModelConnection as ModelConnection
 from memory.ids import new_id
 from memory.models import AgentRun, Author, Note, OwnedQuerySet, RunStatus, Thread
@@ -21,7 +22,7 @@ from memory.text import clip
 from tools.base import Audience
 
 
-class UserAgent(Agentable):
+class UserAgent(Trusting, Agentable):
     """The personal assistant: one per user, permanent; it also holds the user's preferences."""
 
     class Theme(models.TextChoices):
@@ -93,9 +94,12 @@ class AgentTask(Agentable):
     def briefing(self) -> dict[str, object]:
         return {"title": self.title}
 
-    def disabled_tools(self) -> frozenset[str]:
-        """What is switched off for the agent that sent it off is off for it too (mission A3)."""
-        return agentable_of(self.parent).disabled_tools()
+    def tool_modes(self) -> Mapping[str, str]:
+        """It is trusted as the agent that sent it off is, and what is off for that is off for it (mission A3)."""
+        return agentable_of(self.parent).tool_modes()
+
+    def trusted_as(self) -> UUID:
+        return agentable_of(self.parent).trusted_as()
 
     def connection_id(self) -> UUID | None:
         """What a goal keeps to a model of its own stays there when it sends helpers off."""
@@ -127,7 +131,8 @@ class AgentTask(Agentable):
         ):
             return False
         if outcome == TaskStatus.COMPLETED and self.report_as_note:
-            create_note(self.parent, clip(self.title, Note.TITLE_LENGTH), report[: Note.BODY_LENGTH], Author.AGENT)
+            title, read = clip(self.title, Note.TITLE_LENGTH), Thread.objects.get(pk=self.thread_id).sources
+            create_note(self.parent, title, report[: Note.BODY_LENGTH], Author.AGENT, read)
         return True
 
 

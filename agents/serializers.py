@@ -21,7 +21,7 @@ from memory.models import (
 )
 from memory.text import clean
 from tools.changes import Verdict
-from tools.models import ActionStatus, AgentAction, Approval, ApprovalState, Cause
+from tools.models import ActionStatus, AgentAction
 
 
 class Strict(serializers.Serializer[Any]):
@@ -207,31 +207,6 @@ class UndoneList(serializers.Serializer[object]):
 
 class SinceBody(Strict):
     since = serializers.DateTimeField(help_text="With a time zone")
-
-
-class ApprovalShape(serializers.ModelSerializer[Approval]):
-    id = serializers.UUIDField(source="pk", help_text="Also the id of the call")
-    tool = serializers.CharField(source="action.tool")
-    arguments = serializers.DictField(source="action.arguments")
-    reversal = serializers.CharField(source="action.reversal")
-    run = serializers.UUIDField(source="action.run_id")
-    state = serializers.ChoiceField(ApprovalState.choices)
-    cause = serializers.ChoiceField(Cause.choices, help_text="Why it is asked")
-    hash = serializers.CharField(source="digest", help_text="Of what is shown here; a decision must name it")
-
-    class Meta:
-        model = Approval
-        fields = [
-            *("id", "run", "tool", "arguments", "reversal", "state", "cause", "hash", "reason"),
-            *("requested_at", "expires_at", "decided_at"),
-        ]
-        read_only_fields = fields
-
-
-class DecisionBody(Strict):
-    decision = serializers.ChoiceField(["approve", "reject"])
-    hash = serializers.CharField(max_length=64)
-    reason = TextField(required=False, help_text="Told to the agent")
 
 
 class ResolutionBody(Strict):

@@ -27,6 +27,7 @@ from memory.models import (
     AgentRun,
     ArchiveReason,
     HistoryEntry,
+    Note,
     Source,
     Thread,
     ThreadMessage,
@@ -145,6 +146,13 @@ NOTICE: Final = Q(metadata__has_key="budget") & ~Q(metadata__has_key="reason")
 def retry_now(run: AgentRun) -> None:
     """End a run's wait for its model (mission B5). One that does not wait, or not any more, is left alone."""
     end_wait(run.thread, run.pk, run.step)
+
+
+def trust_again(thread: Thread) -> None:
+    """Take the mark off a thread and its notes: its user has looked at what the agent read, and vouches for it."""
+    with transaction.atomic():
+        Thread.objects.filter(pk=thread.pk).update(sources=[])
+        Note.objects.filter(thread=thread).update(sources=[])
 
 
 def wake(thread: Thread, trigger: Trigger, context_type: str = "") -> UUID:

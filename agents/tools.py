@@ -35,6 +35,7 @@ class SendMessage(Tool[Words]):
     audience = frozenset({Audience.CONVERSATION})
     parallel_safe = False
     speaks = True
+    contained = True
     Arguments = Words
 
     def run(self, arguments: Words, context: ToolContext) -> Outcome:
@@ -60,6 +61,7 @@ class CreateTask(Tool[Assignment]):
     reversal = Reversal.COMPENSABLE
     audience = frozenset({Audience.CONVERSATION})
     parallel_safe = False
+    contained = True
     Arguments = Assignment
 
     def subject(self, arguments: Assignment) -> str:

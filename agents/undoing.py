@@ -8,12 +8,16 @@ from uuid import UUID
 from django.contrib.auth.models import User
 from django.db import transaction
 
+from agents.agentable import trusted_as
 from agents.live.announce import announce_action
 from agents.refusals import Refused
 from memory.models import Thread
 from memory.news import tell
+from tools import trust
 from tools.models import AgentAction
 from tools.undo import CannotUndo, holding, locked, recorded, told, undo
+
+UNDONE = "You undid what it did."
 
 
 def take_back(action: AgentAction, user: User) -> AgentAction:
@@ -39,6 +43,7 @@ def take_back(action: AgentAction, user: User) -> AgentAction:
         except CannotUndo as problem:
             raise Refused("not_undone", str(problem)) from problem
         done = recorded(action, user.pk, undone.record)
+        trust.revoke(trusted_as(action.thread), action.tool, UNDONE)
         tell(action.thread_id, f"The user has {_news(action)}")
         transaction.on_commit(partial(_announce, action.thread, undone.touched))
     return done

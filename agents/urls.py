@@ -21,5 +21,6 @@ urlpatterns = [
     path("actions/<uuid:action_id>/", views.action, name="action"),
     path("actions/<uuid:action_id>/undo", views.action_undo, name="action_undo"),
     path("actions/<uuid:action_id>/resolve/<str:resolution>", views.action_resolve, name="action_resolve"),
+    path("approvals/<uuid:action_id>/<str:digest>/edit", views.approval_edit, name="approval_edit"),
     path("approvals/<uuid:action_id>/<str:digest>/<str:decision>", views.approval_decide, name="approval_decide"),
 ]

@@ -1,6 +1,7 @@
 """The pages of conversations: to look, to write, to stop, to try again. Each parses, calls one service, renders."""
 
 from collections.abc import Callable
+from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
@@ -12,8 +13,9 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 
-from agents.decisions import decide, resolve
+from agents.decisions import decide, edit, resolve
 from agents.live import frames
+from agents.live.cards import fields
 from agents.live.details import details
 from agents.live.screen import Screen, changed, earlier
 from agents.pages import conversation, uuid_or_none
@@ -25,6 +27,7 @@ from agents.stopping import stop_run
 from agents.undoing import take_back
 from memory.models import AgentRun, Thread, ThreadMessage
 from tools.models import AgentAction, ApprovalState, Resolution
+from tools.trust import Scope
 
 DECISIONS = {"approve": ApprovalState.APPROVED, "reject": ApprovalState.REJECTED}
 
@@ -132,10 +135,32 @@ def action(request: SignedInRequest, action_id: UUID) -> HttpResponse:
 @signed_in
 def approval_decide(request: SignedInRequest, action_id: UUID, digest: str, decision: str) -> HttpResponse:
     """`digest` is of the call as the page showed it."""
-    if decision not in DECISIONS:
+    always = request.POST.get(f"always-{action_id}", "")
+    if decision not in DECISIONS or always not in ("", *Scope.values):
         raise Http404
     state, reason = DECISIONS[decision], request.POST.get(f"reason-{action_id}", "")
-    return _decided(request, action_id, lambda action: decide(action, request.user, state, digest, reason))
+    scope = Scope(always) if always else None
+    return _decided(request, action_id, lambda action: decide(action, request.user, state, digest, reason, scope))
+
+
+@require_POST
+@signed_in
+def approval_edit(request: SignedInRequest, action_id: UUID, digest: str) -> HttpResponse:
+    """Fields are `argument-<id>-<name>`, as `cards.Field` shows them."""
+    return _decided(request, action_id, lambda action: edit(action, request.user, digest, read_fields(action, request)))
+
+
+def read_fields(action: AgentAction, request: HttpRequest) -> dict[str, Any]:
+    """What a person has made of the arguments of a call.
+
+    Raises:
+        Refused: one that is no text is no JSON either.
+    """
+    sent = {field: request.POST.get(f"argument-{action.pk}-{field.name}") for field in fields(action)}
+    try:
+        return {field.name: field.read(value) for field, value in sent.items() if value is not None}
+    except ValueError:
+        raise Refused("invalid", _("What is not plain text must stay valid JSON.")) from None
 
 
 @require_POST

@@ -194,10 +194,12 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "SCHEMA_PATH_PREFIX": "/api/v1",
+    "ENUM_NAME_OVERRIDES": {"ScopeEnum": "tools.trust.Scope"},
     "PATH_CONVERTER_OVERRIDES": {"id": {"type": "string", "format": "uuid"}},
 }
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2_000_000
 from config.spending import *  # noqa: E402, F403 (all after .env was read)
+from config.tools import *  # noqa: E402, F403
 from config.uploads import *  # noqa: E402, F403
 from config.workers import *  # noqa: E402, F403
 
@@ -272,10 +274,6 @@ WAYMARK_SESSION_TOKENS = env.int("WAYMARK_SESSION_TOKENS", default=80_000)
 WAYMARK_SUMMARY_SECONDS = env.float("WAYMARK_SUMMARY_SECONDS", default=120)
 WAYMARK_SUMMARY_INPUT_LENGTH = env.int("WAYMARK_SUMMARY_INPUT_LENGTH", default=24_000)
 WAYMARK_SUMMARY_TRIES = env.int("WAYMARK_SUMMARY_TRIES", default=3)
-# Calls of one reply at the same time; seconds that a stopped one may take to end; days that one waits for approval.
-WAYMARK_PARALLEL_TOOLS = env.int("WAYMARK_PARALLEL_TOOLS", default=8)
-WAYMARK_STOP_GRACE_SECONDS = env.float("WAYMARK_STOP_GRACE_SECONDS", default=1)
-WAYMARK_APPROVAL_DAYS = env.float("WAYMARK_APPROVAL_DAYS", default=30)
 
 # The health monitor (mission B6): how often it looks, and what is too long.
 WAYMARK_HEALTH_MINUTES = env.float("WAYMARK_HEALTH_MINUTES", default=5)

@@ -14,7 +14,7 @@ class GoalAdmin(ReadOnlyAdmin[Goal]):
     search_fields = ["title", "user__email"]
     ordering = ["-id"]
     fields = [
-        *("title", "description", "user", "state", "thread", "blaze", "model_connection", "switched_off"),
+        *("title", "description", "user", "state", "thread", "blaze", "model_connection", "modes"),
         *("created_at", "archived_at"),
     ]
 

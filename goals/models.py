@@ -6,7 +6,7 @@ from uuid import UUID
 from django.conf import settings
 from django.db import models
 
-from agents.agentable import Agentable
+from agents.agentable import Agentable, Trusting
 from agents.models import ModelConnection
 from memory.models import OwnedQuerySet
 
@@ -33,7 +33,7 @@ class GoalQuerySet(OwnedQuerySet["Goal"]):
         return self.filter(archived_at=None)
 
 
-class Goal(Agentable):
+class Goal(Trusting, Agentable):
     """Something a person wants, pursued for weeks in one conversation."""
 
     TITLE_LENGTH = 120
@@ -43,7 +43,6 @@ class Goal(Agentable):
     description = models.TextField(blank=True, default="")
     archived_at = models.DateTimeField(null=True, blank=True)
     blaze = models.CharField(max_length=10, choices=Blaze, default=Blaze.PEAK)
-    switched_off = models.JSONField(default=list, blank=True, help_text="Names of tools switched off for this goal")
     model_connection = models.ForeignKey(
         ModelConnection, models.SET_NULL, null=True, blank=True, related_name="+", help_text="Empty: the user's default"
     )
@@ -70,9 +69,6 @@ class Goal(Agentable):
 
     def briefing(self) -> dict[str, object]:
         return {"title": self.title, "description": self.description}
-
-    def disabled_tools(self) -> frozenset[str]:
-        return frozenset(self.switched_off)
 
     def connection_id(self) -> UUID | None:
         return self.model_connection_id

@@ -28,6 +28,9 @@ class GoalChanges(Strict):
         Shelf.choices, required=False, help_text="archived puts the goal away, waiting takes it out again"
     )
     model = serializers.UUIDField(required=False, allow_null=True, help_text="One of your models; null: your default")
+    modes = serializers.DictField(
+        child=serializers.CharField(), required=False, help_text="off, ask or auto, by names of tools; others stay"
+    )
 
 
 class GoalShape(serializers.ModelSerializer[Goal]):
@@ -41,10 +44,17 @@ class GoalShape(serializers.ModelSerializer[Goal]):
         source="model_connection_id", allow_null=True, help_text="The model of this goal alone; null: your default"
     )
 
+    modes = serializers.DictField(
+        child=serializers.CharField(), help_text="Tools that are not as usual here: off, ask or auto, by their names"
+    )
+    sources = serializers.ListField(
+        source="thread.sources", child=serializers.CharField(), help_text="Whose texts its agent has read"
+    )
+
     class Meta:
         model = Goal
         fields = [
-            *("id", "thread", "title", "description", "status", "blaze", "model", "live_run"),
+            *("id", "thread", "title", "description", "status", "blaze", "model", "modes", "sources", "live_run"),
             *("active_at", "created_at"),
         ]
         read_only_fields = fields

@@ -51,6 +51,9 @@ class Thread(models.Model):
     news = models.TextField(
         blank=True, default="", db_default="", help_text="What the model is told with the next message"
     )
+    sources = models.JSONField(
+        default=list, blank=True, db_default=[], help_text="Whose texts its agent has read (memory.marks)"
+    )
     active_at = models.DateTimeField(db_default=Now(), help_text="When the user last wrote")
     created_at = models.DateTimeField(db_default=Now())
 
@@ -277,6 +280,9 @@ class Note(models.Model):
     title = models.CharField(max_length=TITLE_LENGTH)
     body = models.TextField(blank=True, default="")
     author = models.CharField(max_length=10, choices=Author, default=Author.USER)
+    sources = models.JSONField(
+        default=list, blank=True, db_default=[], help_text="Whose texts its writer had read (memory.marks)"
+    )
     created_at = models.DateTimeField(db_default=Now())
     updated_at = models.DateTimeField(auto_now=True)
 

@@ -1,5 +1,6 @@
 """Notes: every write that a face or a tool may ask for."""
 
+from collections.abc import Sequence
 from uuid import UUID
 
 from django.contrib.auth.models import User
@@ -7,6 +8,7 @@ from django.db.models import Q
 
 from memory import pool
 from memory.hot import columns, instance
+from memory.marks import merged, names
 from memory.models import Author, Note, NoteQuerySet, Thread
 from memory.text import clean
 
@@ -17,17 +19,27 @@ class NoteRefused(Exception):
     """The note cannot be saved as asked; the message is for people and models alike."""
 
 
-def create_note(thread: Thread, title: str, body: str = "", author: Author = Author.USER) -> Note:
+def create_note(
+    thread: Thread, title: str, body: str = "", author: Author = Author.USER, sources: Sequence[str] = ()
+) -> Note:
     """
+    Args:
+        sources: whose texts its writer has read (`memory.marks`).
+
     Raises:
         NoteRefused: blank title, or title or body too long.
     """
     title, body = _checked(title, body)
-    return Note.objects.create(user_id=thread.user_id, thread=thread, title=title, body=body, author=author)
+    return Note.objects.create(
+        user_id=thread.user_id, thread=thread, title=title, body=body, author=author, sources=names(sources)
+    )
 
 
-def update_note(note: Note, *, title: str | None = None, body: str | None = None) -> Note:
+def update_note(note: Note, *, title: str | None = None, body: str | None = None, sources: Sequence[str] = ()) -> Note:
     """
+    Args:
+        sources: as in `create_note`; they join those that it has.
+
     Raises:
         NoteRefused: blank title, or title or body too long.
     """
@@ -35,7 +47,8 @@ def update_note(note: Note, *, title: str | None = None, body: str | None = None
         note.title if title is None else title,
         note.body if body is None else body,
     )
-    note.save(update_fields=["title", "body", "updated_at"])
+    note.sources = merged(note.sources, sources)
+    note.save(update_fields=["title", "body", "sources", "updated_at"])
     return note
 
 

@@ -13,7 +13,7 @@ from uuid import UUID
 from tools.base import Arguments, Effect, Outcome, Reversal, Risk, Tool, ToolContext, ToolError, Wording
 
 WORLD = "WAYMARK_TEST_WORLD"
-TOOLS = [f"tests.world.{name}" for name in ("Post", "SendEmail", "Upsert", "Book", "Slow", "SlowDown")]
+TOOLS = [f"tests.world.{name}" for name in ("Post", "SendEmail", "Upsert", "Book", "Slow", "SlowDown", "OpenPage")]
 
 
 class Killed(BaseException):
@@ -160,3 +160,26 @@ class SlowDown(Slow):
         context.cancel.sleep(arguments.seconds)
         here().add("end", context.action_id, arguments.name)
         return Outcome("Waited.")
+
+
+PAGES: dict[str, str] = {}
+"""What strangers have written, by address; in this process only."""
+
+
+class Address(Arguments):
+    address: str
+
+
+class OpenPage(Tool[Address]):
+    """Reads what a stranger has written. An address that ends in "broken" answers with an error of theirs."""
+
+    name = "open_page"
+    description = "Read a page."
+    wording = Wording("globe", "Reading", "Read", "Could not read")
+    Arguments = Address
+
+    def run(self, arguments: Address, context: ToolContext) -> Outcome:
+        text = PAGES[arguments.address]
+        if arguments.address.endswith("broken"):
+            raise ToolError(text, [arguments.address])
+        return Outcome(text, sources=[arguments.address])

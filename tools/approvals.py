@@ -1,8 +1,6 @@
-"""When a call needs a person's word, and what such a word is about."""
+"""What an agent is told of calls that wait for a person's word."""
 
-from tools.base import Risk
-from tools.models import ApprovalState, Cause
-from tools.registry import AnyTool
+from tools.models import ApprovalState
 
 VERDICTS = {
     ApprovalState.REJECTED: "The user rejected this call, it was not executed.",
@@ -13,17 +11,6 @@ PROPOSED = (
     "Not executed yet: this call waits for the user's approval, which is asked for beside the conversation. Do not "
     "repeat it; you will be told what was decided."
 )
-
-
-def cause(tool: AnyTool, *, repeats_unknown: bool) -> Cause | None:
-    """Why a call of this tool needs approval; None when it does not.
-
-    Args:
-        repeats_unknown: whether an identical call of the same run has an unknown outcome.
-    """
-    if tool.risk is Risk.RESTRICTED:
-        return Cause.RESTRICTED
-    return Cause.REPEATS_UNKNOWN if repeats_unknown else None
 
 
 def verdict(state: ApprovalState, reason: str) -> str:

@@ -37,7 +37,9 @@ class Attempt:
 
     @property
     def risk(self) -> Risk:
-        return self.tool.risk if self.tool else Risk.ALLOWED
+        if self.tool is None:
+            return Risk.ALLOWED
+        return self.tool.risk if self.arguments is None else self.tool.risk_of(self.arguments)
 
     @property
     def reversal(self) -> Reversal:
@@ -49,11 +51,19 @@ class Attempt:
         return self.tool is None or self.effect is Effect.LOCAL or not self.tool.parallel_safe
 
     def done(self, outcome: Outcome) -> "Result":
-        text, summary = observation(outcome.observation), clean(outcome.summary)
-        return Result(self, ActionStatus.DONE, text, summary, outcome.undo, outcome.touched, outcome.said)
+        return Result(
+            self,
+            ActionStatus.DONE,
+            observation(outcome.observation),
+            clean(outcome.summary),
+            outcome.undo,
+            outcome.touched,
+            outcome.sources,
+            outcome.said,
+        )
 
-    def fails(self, problem: str) -> "Result":
-        return Result(self, ActionStatus.ERROR, observation(problem))
+    def fails(self, problem: str, sources: Sequence[str] = ()) -> "Result":
+        return Result(self, ActionStatus.ERROR, observation(problem), sources=sources)
 
     def denied(self, why: str) -> "Result":
         return Result(self, ActionStatus.DENIED, observation(why))
@@ -81,6 +91,7 @@ class Result:
     summary: str = ""
     undo: UndoRecord | None = None
     touched: Sequence[UUID] = ()
+    sources: Sequence[str] = ()
     said: str | None = None
 
     @property

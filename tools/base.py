@@ -50,7 +50,14 @@ class Audience(StrEnum):
 
 
 class ToolError(Exception):
-    """The model is told and the loop goes on. The message is written for the model."""
+    """The model is told and the loop goes on. The message is written for the model.
+
+    sources: as `Outcome.sources`, when a stranger's words are in it.
+    """
+
+    def __init__(self, message: str, sources: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.sources = sources
 
 
 class Arguments(BaseModel):
@@ -68,6 +75,8 @@ class ToolContext:
     run_id: UUID
     action_id: UUID
     cancel: CancelToken
+    sources: Sequence[str] = ()
+    """Where text of strangers came from that the run may have read (mission D10). What a tool stores keeps them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +87,8 @@ class Outcome:
     summary: the object of the sentence in the chat's cell ("Created a note" + summary); may be empty.
     undo: what the call changed, by which it is taken back; None when there is nothing to undo.
     touched: other calls that stand otherwise now: what was taken back, if that is what this one did.
+    sources: where text of strangers in the observation comes from (an address, the name of a server or file). It marks
+        the run, and all that the run leaves behind (mission D10).
     said: text that the call delivered to the user as the agent's message (send_message); ends a conversational run.
     """
 
@@ -85,6 +96,7 @@ class Outcome:
     summary: str = ""
     undo: UndoRecord | None = None
     touched: Sequence[UUID] = ()
+    sources: Sequence[str] = ()
     said: str | None = None
 
 
@@ -112,6 +124,7 @@ class Tool[A: Arguments](ABC):
 
     needs_archives: only offered to agents that have archived sessions.
     pollable: the same call again is a way to wait for something, so it is never taken for a loop.
+    contained: what it does stays inside, can be undone, and keeps the mark of a run that has read text of strangers.
     speaks: it says something to the user; the same words are said once in a run.
     """
 
@@ -125,6 +138,7 @@ class Tool[A: Arguments](ABC):
     needs_archives: ClassVar[bool] = False
     parallel_safe: ClassVar[bool] = True
     pollable: ClassVar[bool] = False
+    contained: ClassVar[bool] = False
     speaks: ClassVar[bool] = False
     timeout_seconds: ClassVar[float] = 30.0
     Arguments: type[A]
@@ -151,6 +165,19 @@ class Tool[A: Arguments](ABC):
             ToolError: it cannot be told now; the outcome stays unknown.
         """
         raise ToolError("This tool cannot look up what became of a call.")
+
+    def risk_of(self, arguments: A) -> Risk:
+        """The risk of one call, where that depends on its arguments (a command)."""
+        return self.risk
+
+    def expected(self, arguments: A, context: ToolContext) -> UndoRecord | None:
+        """What a call would change if it ran now, for the person who decides about it; compared again before it runs.
+        Changes nothing. None: that cannot be told."""
+        return None
+
+    def is_contained(self, arguments: A, context: ToolContext) -> bool:
+        """Whether one call is `contained`, where that depends on its arguments."""
+        return self.contained
 
     def subject(self, arguments: A) -> str:
         """The object of the cell's sentence while the call runs ("Creating a note" + subject)."""

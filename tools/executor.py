@@ -44,6 +44,8 @@ class Executor:
     run_id: UUID
     cancel: CancelToken
     recorder: Recorder
+    sources: Sequence[str] = ()
+    """The mark of the run, which grows as it reads (`memory.marks`)."""
 
     def prepare(self, calls: Sequence[ToolUse], step: int) -> list[Attempt]:
         """Validate the calls of one reply. The ids are deterministic, so that a lost commit can be looked up."""
@@ -80,7 +82,7 @@ class Executor:
         try:
             return self.recorder.local(attempt, lambda: self._effect(attempt))
         except ToolError as error:
-            return attempt.fails(str(error))
+            return attempt.fails(str(error), error.sources)
 
     def _effect(self, attempt: Attempt) -> Result:
         """Whatever a local tool raises undoes its transaction, so the model can be told; a lost database cannot."""
@@ -97,7 +99,7 @@ class Executor:
         try:
             return self._call(attempt, stop)
         except ToolError as error:
-            return attempt.fails(str(error))
+            return attempt.fails(str(error), error.sources)
         except Cancelled:
             return attempt.cancelled(STOPPED)
         except Exception as error:
@@ -115,7 +117,7 @@ class Executor:
         return attempt.done(attempt.tool.run(attempt.arguments, self.context(attempt, stop)))
 
     def context(self, attempt: Attempt, stop: CancelToken) -> ToolContext:
-        return ToolContext(self.user_id, self.thread_id, self.run_id, attempt.action_id, stop)
+        return ToolContext(self.user_id, self.thread_id, self.run_id, attempt.action_id, stop, tuple(self.sources))
 
     def validate(self, call: ToolUse, position: int, action_id: UUID) -> Attempt:
         return validated(self.tools, call, position, action_id)

@@ -6,6 +6,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models.functions import Now
 
+from memory.ids import new_id
 from memory.models import AgentRun, OwnedQuerySet, Thread
 from tools.base import Effect, Reversal, Risk
 
@@ -89,7 +90,7 @@ class AgentAction(models.Model):
         null=True,
         related_name="repeated_by",
         db_index=False,
-        help_text="The unknown call that this one repeats",
+        help_text="The unknown call that this one repeats, or the one that its user has changed",
     )
     resolution = models.CharField(max_length=20, choices=Resolution, blank=True, default="", db_default="")
     resolved_by = models.ForeignKey(
@@ -128,6 +129,9 @@ class Cause(models.TextChoices):
     """Why a call needs a person's word."""
 
     RESTRICTED = "restricted", "the tool always asks"
+    CHOSEN = "chosen", "its user wants to be asked"
+    UNTRUSTED = "untrusted", "its agent has read text of strangers"
+    EDITED = "edited", "its user has changed it"
     REPEATS_UNKNOWN = "repeats_unknown", "it repeats a call whose outcome is unknown"
 
 
@@ -150,6 +154,9 @@ class Approval(models.Model):
     state = models.CharField(max_length=20, choices=ApprovalState, default=ApprovalState.REQUESTED)
     cause = models.CharField(max_length=20, choices=Cause, default=Cause.RESTRICTED)
     digest = models.CharField(max_length=64)
+    sources = models.JSONField(
+        default=list, blank=True, db_default=[], help_text="Whose texts its agent had read (memory.marks)"
+    )
     requested_at = models.DateTimeField(db_default=Now())
     expires_at = models.DateTimeField()
     decided_by = models.ForeignKey(
@@ -157,6 +164,9 @@ class Approval(models.Model):
     )
     decided_at = models.DateTimeField(null=True)
     reason = models.TextField(blank=True, default="", db_default="")
+    seen = models.CharField(
+        max_length=64, blank=True, default="", db_default="", help_text="tools.signature.shown, when it was approved"
+    )
 
     objects = ApprovalQuerySet.as_manager()
 
@@ -176,3 +186,36 @@ class Approval(models.Model):
 
     def __str__(self) -> str:
         return f"{self.action_id} ({self.state})"
+
+
+class Trust(models.Model):
+    """A standing word: calls of one tool by one agent run without asking, until then (`tools.trust`).
+
+    digest: of the only call that it covers; empty when it covers all. arguments: of that call, for people.
+    """
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="trusts")
+    thread = models.ForeignKey(Thread, models.CASCADE, related_name="trusts", db_index=False)
+    tool = models.CharField(max_length=100)
+    digest = models.CharField(max_length=64, blank=True, default="", db_default="")
+    arguments = models.JSONField(null=True)
+    granted_at = models.DateTimeField(db_default=Now())
+    until = models.DateTimeField()
+    revoked_at = models.DateTimeField(null=True)
+    why_revoked = models.TextField(blank=True, default="", db_default="")
+
+    objects = OwnedQuerySet["Trust"].as_manager()
+
+    class Meta:
+        ordering = ["-granted_at"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["thread", "tool", "digest"],
+                condition=models.Q(revoked_at__isnull=True),
+                name="one_standing_word_each",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.tool} until {self.until:%Y-%m-%d}"

@@ -13,10 +13,12 @@ from agents import decisions
 from agents.api.base import Access, ApiView
 from agents.api.pages import Order, page
 from agents.api.schema import documented, listed
-from agents.serializers import ActionShape, ApprovalShape, DecisionBody, NothingBody, ResolutionBody, UndoShape
+from agents.approval_shapes import ApprovalShape, DecisionBody
+from agents.serializers import ActionShape, NothingBody, ResolutionBody, UndoShape
 from agents.undoing import take_back
 from tools.changes import Finding
 from tools.models import AgentAction, Approval, ApprovalState, Resolution
+from tools.trust import Scope
 from tools.undo import Standing, can_be_undone, findings, is_possible
 
 NEWEST_FIRST = Order(("requested_at", "pk"), descending=True)
@@ -37,14 +39,19 @@ class Approvals(ApiView):
 class DecideApproval(ApiView):
     access = Access.OWN
 
-    @documented("Approve or reject a call; only what you were shown", {200: ApprovalShape}, body=DecisionBody)
+    @documented("Approve, reject or change a call; only what you were shown", {200: ApprovalShape}, body=DecisionBody)
     def post(self, request: Request, approval_id: UUID) -> Response:
-        """The same decision twice changes nothing. 400 with a code: decided (otherwise), closed, expired, changed."""
+        """The same decision twice changes nothing. An edit closes the call, and yours runs in its place. 400 with a
+        code: decided (otherwise), closed, expired, changed, invalid (arguments), not_earned (to be allowed)."""
         mine = Approval.objects.for_user(self.user).select_related("action")
         action = get_object_or_404(mine, pk=approval_id).action
         given = self.body(DecisionBody)
-        state = ApprovalState.APPROVED if given["decision"] == "approve" else ApprovalState.REJECTED
-        decisions.decide(action, self.user, state, given["hash"], given.get("reason", ""))
+        if given["decision"] == "edit":
+            decisions.edit(action, self.user, given["hash"], given.get("arguments", {}))
+        else:
+            state = ApprovalState.APPROVED if given["decision"] == "approve" else ApprovalState.REJECTED
+            allow = Scope(given["allow"]) if "allow" in given else None
+            decisions.decide(action, self.user, state, given["hash"], given.get("reason", ""), allow)
         return Response(approval_json(mine.get(pk=approval_id)))
 
 

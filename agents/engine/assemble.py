@@ -1,8 +1,8 @@
 """Before a run is claimed: who is to work, with which model, tools and prompt."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, field
+from functools import cache, partial
 from itertools import islice
 from uuid import UUID
 
@@ -25,7 +25,9 @@ from memory.models import LIVE, Thread, Trigger
 from memory.pool import orm
 from memory.recall import LAST_SUMMARIES, Summary, section
 from tools.base import Audience, ToolSpec
+from tools.policy import Policy, off
 from tools.registry import AnyTool, tools_for
+from tools.trust import is_trusted
 
 
 @dataclass(slots=True)
@@ -46,6 +48,7 @@ class Summons:
     tools: Mapping[str, AnyTool]
     context: Context
     prices: Prices
+    policy: Policy = field(default_factory=Policy)
     is_staff: bool = False
     stand_in: ModelConnection | None = None
 
@@ -106,6 +109,7 @@ def summon(run_id: UUID) -> Summons | None:
     if not isinstance(agentable, Agentable):
         return None
     with orm():  # a kind's own hooks may ask for more
+        modes = agentable.tool_modes()
         return Summons(
             agentable=agentable,
             thread=thread,
@@ -114,7 +118,8 @@ def summon(run_id: UUID) -> Summons | None:
             context_type=context_type,
             system=system_prompt(agentable, context_type, summaries, time_zone),
             time_zone=time_zone,
-            tools=tools_for(agentable.audience, agentable.disabled_tools(), has_archives=thread.generation > 0),
+            tools=tools_for(agentable.audience, off(modes), has_archives=thread.generation > 0),
+            policy=Policy(modes, partial(is_trusted, agentable.trusted_as())),
             context=context_for(thread, timezone.now(), time_zone, notes if agentable.knows_notes else None),
             prices=read(prices),
             is_staff=is_staff,

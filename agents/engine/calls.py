@@ -1,5 +1,6 @@
 """One call of a reply on its way: its places, what it waits for, what became of it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -19,9 +20,10 @@ SECONDS_A_DAY = 86_400
 
 @dataclass(slots=True)
 class Gate:
-    """The approval that a call needs, as far as it is known here."""
+    """The approval that a call needs, as far as it is known here. sources: the mark of its run when it was asked."""
 
     cause: Cause
+    sources: Sequence[str] = ()
     state: ApprovalState = ApprovalState.REQUESTED
     reason: str = ""
 
@@ -92,7 +94,8 @@ class Call:
     def request(self) -> ApprovalRequest:
         assert self.gate is not None
         seconds = settings.WAYMARK_APPROVAL_DAYS * SECONDS_A_DAY
-        return ApprovalRequest(self.attempt.action_id, self.gate.cause, self.digest, seconds)
+        gate = self.gate
+        return ApprovalRequest(self.attempt.action_id, gate.cause, self.digest, seconds, gate.sources)
 
     def propose(self) -> None:
         """Answer it as waiting for approval, so that the conversation can go on meanwhile."""

@@ -1,17 +1,25 @@
 """Calls before their approval and after it: the run lets go while they wait, and starts exactly what was approved."""
 
+from dataclasses import replace
 from functools import partial
 from uuid import UUID
 
 from django.db import transaction
 
 from agents.engine import journal
-from agents.engine.calls import Call, Gate
+from agents.engine.calls import Call
 from agents.engine.crashpoints import crashpoint
 from agents.engine.journal import Lease, Pulse, WaitAnswer
 from agents.engine.record import Record
 from memory.pool import orm, orm_connection
+from tools.base import ToolContext
 from tools.models import ApprovalState
+from tools.signature import shown
+
+CHANGED = (
+    "What this would change was changed since the user approved it, so it was not executed. Look at it again, and "
+    "propose it anew if it is still right."
+)
 
 
 class Parked(Exception):
@@ -22,14 +30,20 @@ class Parked(Exception):
         self.in_line = in_line
 
 
-def start(record: Record, call: Call) -> None:
-    """D5 of a call that was recorded as intent: only exactly what was approved, and only while the run goes on.
+def start(record: Record, call: Call, context: ToolContext) -> None:
+    """D5 of a call that was recorded as intent: only exactly what was approved, as long as what it would change stands
+    as it did then, and only while the run goes on.
 
     Raises:
         Cancelled: the run was stopped.
     """
     lease = record.lease
     record.held.check()
+    if call.gate is not None and call.attempt.tool is not None:
+        _, _, seen = journal.decision(call.attempt.action_id)
+        if seen and seen != shown(call.digest, call.attempt.tool.expected(call.attempt.arguments, context)):
+            call.result = call.attempt.denied(CHANGED)
+            return
     call.started, pulse = journal.start(lease, call.attempt.action_id, call.digest)
     record.heed(pulse)
     record.held.check()
@@ -70,5 +84,5 @@ def _let_go(lease: Lease) -> WaitAnswer:
 def _look_up(call: Call) -> None:
     """What was decided about a call meanwhile."""
     if call.waits and call.gate is not None:
-        state, reason = journal.decision(call.attempt.action_id)
-        call.gate = Gate(call.gate.cause, ApprovalState(state), reason)
+        state, reason, _seen = journal.decision(call.attempt.action_id)
+        call.gate = replace(call.gate, state=ApprovalState(state), reason=reason)

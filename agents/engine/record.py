@@ -4,8 +4,10 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 from django.db import transaction
+from psycopg import Connection
 
 from agents.engine import journal
 from agents.engine.assemble import Summons
@@ -17,6 +19,7 @@ from agents.engine.notices import write
 from agents.live.announce import announce_action, announce_taken, call_changed, cell_posted
 from agents.live.events import Event, MessagePosted
 from agents.live.stream import publish
+from memory import marks
 from memory.messages import Message
 from memory.pool import orm, orm_connection
 from tools.attempts import Attempt, Result
@@ -95,6 +98,7 @@ class Record:
         """D6 of these calls; with D7 + D2 when a model call follows."""
         if not calls and next_call is None:
             return
+        self._mark(calls)
         said = said_cells([call.result for call in calls if call.result])
         entries = {call.place: call.message for call in calls}
         pulse = journal.outcome(self.lease, [call.outcome for call in calls], entries, said, next_call)
@@ -145,6 +149,7 @@ class Record:
         assert call.attempt.tool is not None
         with self.held.within(call.attempt.tool.timeout_seconds), orm(), transaction.atomic():
             call.result = self.noted(call, effect())
+            self._mark([call], orm_connection())
             ends = self.has_said and self.summons.converses
             return journal.outcome(
                 self.lease,
@@ -154,6 +159,13 @@ class Record:
                 self.summons.next_call if self.is_last(call) and not ends else None,
                 on=orm_connection(),
             )
+
+    def _mark(self, calls: Sequence[Call], on: Connection[Any] | None = None) -> None:
+        """Before what strangers have written becomes history: lost between the two, the mark alone does no harm."""
+        found = [source for call in calls if call.result for source in call.result.sources]
+        if new := [source for source in marks.names(found) if source not in self.progress.sources]:
+            marks.mark(self.lease.thread_id, new, on)
+            self.progress.sources.extend(new)
 
     def _posted(self, cells: Sequence[Cell]) -> list[MessagePosted]:
         return [cell_posted(self.lease.run_id, cell) for cell in cells]

@@ -75,7 +75,7 @@ class RecordedCall(NamedTuple):
     def gate(self) -> Gate | None:
         if self.cause is None or self.state is None:
             return None
-        return Gate(Cause(self.cause), ApprovalState(self.state), self.reason or "")
+        return Gate(Cause(self.cause), state=ApprovalState(self.state), reason=self.reason or "")
 
     @classmethod
     def read(cls, sql: str, parameters: Mapping[str, object]) -> list["RecordedCall"]:

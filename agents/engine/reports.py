@@ -4,9 +4,10 @@ from agents.agentable import Agentable
 from agents.engine import bell
 from agents.engine.posting import post
 from agents.live.announce import announce_message
+from memory.marks import mark
 from memory.metadata import MessageMetadata
 from memory.models import Source, Thread, ThreadMessage, Trigger
-from memory.pool import orm
+from memory.pool import orm, orm_connection
 
 NO_REPORT = "The task ended without a report."
 
@@ -14,8 +15,12 @@ NO_REPORT = "The task ended without a report."
 def report(agentable: Agentable, parent: Thread, text: str) -> None:
     """Put a report into the parent's thread and wake the parent, if it does not work already, after the commit.
 
-    Must be called inside the transaction that records the sub-agent's end: a crash loses both or neither.
+    Must be called inside the transaction that records the sub-agent's end: a crash loses both or neither. What the
+    sub-agent has read marks the parent.
     """
+    read = Thread.objects.values_list("sources", flat=True).get(pk=agentable.thread_id)
+    if read:
+        mark(parent.pk, read, orm_connection())
     metadata = MessageMetadata(task=agentable.pk, task_title=agentable.name())
     post(parent, text, source=Source.AGENT, trigger=Trigger.REPORT, metadata=metadata, inside=True)
 

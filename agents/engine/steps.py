@@ -14,7 +14,6 @@ from agents.engine.thinking import NOTHING_CALLED, Thinker
 from agents.providers.base import Reply
 from memory.ids import new_id
 from memory.messages import Message, ToolUse
-from tools import approvals
 from tools.attempts import Attempt, Result
 from tools.base import UNCERTAIN, Effect, Risk
 from tools.cancel import Cancelled
@@ -55,7 +54,8 @@ class Steps:
     def executor(self) -> Executor:
         lease = self.held.lease
         tools, cancel = self.summons.tools, self.held.cancel
-        return Executor(tools, lease.user_id, lease.thread_id, lease.run_id, cancel, self.record)
+        marked = self.held.progress.sources
+        return Executor(tools, lease.user_id, lease.thread_id, lease.run_id, cancel, self.record, marked)
 
     def replied(self, reply: Reply) -> None:
         """D3 with D5 or D4. A reply without calls waits for the run's end, which records both in one commit."""
@@ -126,11 +126,15 @@ class Steps:
         self.watch(call)
         self.permit(call)
         if attempt.tool is not None and not attempt.problem and call.result is None:
-            repeats_unknown = bool(self.unknown) and call.digest in self.unknown
-            cause = approvals.cause(attempt.tool, repeats_unknown=repeats_unknown)
-            call.gate = Gate(cause) if cause else None
+            call.gate = self._gate(call)
         call.started = call.result is None and call.gate is None
         return call
+
+    def _gate(self, call: Call) -> Gate | None:
+        attempt, repeats_unknown = call.attempt, bool(self.unknown) and call.digest in self.unknown
+        context = self.executor.context(attempt, self.held.cancel)
+        cause = self.summons.policy.cause(attempt, context, repeats_unknown=repeats_unknown)
+        return Gate(cause, context.sources) if cause else None
 
     def _answer_all(self) -> None:
         try:
@@ -147,7 +151,7 @@ class Steps:
         for call in self.record.calls:
             call.refuse()
             if call.result is None and not call.started and not call.waits:
-                gates.start(self.record, call)
+                gates.start(self.record, call, self.executor.context(call.attempt, self.held.cancel))
         ready = {call.attempt.action_id: call for call in self.record.calls if call.result is None and call.started}
         for result in self.executor.run([call.attempt for call in ready.values()]):
             self._ran(ready[result.attempt.action_id], result)

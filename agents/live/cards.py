@@ -1,6 +1,8 @@
 """The question that a call puts to its user: may it run, or what became of it."""
 
-from dataclasses import dataclass
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -8,8 +10,9 @@ from uuid import UUID
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
+from agents.proposals import Proposal
 from memory.encoding import dumps
-from tools import registry
+from tools import registry, trust
 from tools.base import Effect, Reversal
 from tools.models import ActionStatus, AgentAction, ApprovalState, Resolution
 
@@ -26,12 +29,32 @@ class Button:
 
 
 @dataclass(frozen=True, slots=True)
+class Field:
+    """An argument of a call; one that is no text is shown as JSON."""
+
+    name: str
+    value: str
+    is_text: bool
+
+    @property
+    def rows(self) -> int:
+        return min(12, self.value.count("\n") + len(self.value) // 80 + 1)
+
+    def read(self, text: str) -> object:
+        """What a person has made of it. Raises: ValueError when it is to be JSON and is not."""
+        return text.replace("\r\n", "\n") if self.is_text else json.loads(text)
+
+
+@dataclass(frozen=True, slots=True)
 class Card:
     """`lines` are (name, value) of what the call would do.
 
     why: what is known of it, above the lines. stakes: what a decision cannot take back, beside the buttons; `harmless`
     when there is nothing like that. reject: where a rejection posts to, which may say why. asked, expires: of an
     approval.
+    changes: what it would change, as things stand, (name, text that goes, text that comes). sources: whose texts its
+    agent had read. edit: where another form of the call posts to; fields: what may be changed. scopes: what may be
+    allowed from now on.
     """
 
     action: UUID
@@ -41,6 +64,11 @@ class Card:
     stakes: str = ""
     reject: str = ""
     asked: datetime | None = None
+    changes: list[tuple[str, str, str]] = field(default_factory=list)
+    sources: str = ""
+    edit: str = ""
+    fields: list[Field] = field(default_factory=list)
+    scopes: Sequence[trust.Scope] = ()
     expires: datetime | None = None
     harmless: bool = False
 
@@ -79,20 +107,45 @@ def awaits_approval(action: AgentAction) -> bool:
 
 
 def _approval(action: AgentAction) -> Card:
+    proposal = Proposal(action)
     return Card(
         action.pk,
         pairs(action),
-        [Button(_("Approve once"), _decide(action, "approve"), "primary")],
+        [Button(_("Approve once"), _decide(proposal, "approve"), "primary")],
+        changes=list(_changes(proposal)),
+        sources=", ".join(action.approval.sources),
         stakes=_stakes(action),
-        reject=_decide(action, "reject"),
+        reject=_decide(proposal, "reject"),
+        edit=reverse("approval_edit", args=[action.pk, proposal.shown]),
+        fields=fields(action),
+        scopes=trust.scopes(action.approval),
         asked=action.approval.requested_at,
         expires=action.approval.expires_at,
         harmless=action.reversal in (Reversal.NOTHING, Reversal.UNDOABLE),
     )
 
 
-def _decide(action: AgentAction, decision: str) -> str:
-    return reverse("approval_decide", args=[action.pk, action.approval.digest, decision])
+def _decide(proposal: Proposal, decision: str) -> str:
+    return reverse("approval_decide", args=[proposal.action.pk, proposal.shown, decision])
+
+
+def _changes(proposal: Proposal) -> Iterator[tuple[str, str, str]]:
+    """What the call would change, as things stand: (name, text that goes, text that comes)."""
+    for change in proposal.would.changes if proposal.would else ():
+        if change.after is None:
+            yield change.name, plain((change.before or {}).get("body", "")), ""
+        else:
+            for name, after in change.after.items():
+                yield name.replace("_", " "), plain((change.before or {}).get(name, "")), plain(after)
+
+
+def fields(action: AgentAction) -> list[Field]:
+    """What a person may change of a call before it runs. What is no text is written as JSON."""
+    arguments: dict[str, Any] = action.arguments if isinstance(action.arguments, dict) else {}
+    return [
+        Field(name, value if isinstance(value, str) else dumps(value).decode(), isinstance(value, str))
+        for name, value in arguments.items()
+    ]
 
 
 def _resolutions(action: AgentAction) -> list[Button]:

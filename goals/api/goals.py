@@ -19,6 +19,7 @@ from agents.models import ModelConnection
 from goals import services
 from goals.models import Goal, GoalQuerySet
 from goals.serializers import GoalBody, GoalChanges, GoalShape, Shelf, goal_json
+from goals.toolbox import set_modes
 from memory.hot import columns, load_joined
 from memory.models import Thread
 
@@ -65,6 +66,8 @@ class OneGoal(GoalView):
         with transaction.atomic():
             if "model" in changes:
                 services.choose_model(goal, self._connection(changes.pop("model")))
+            if "modes" in changes:
+                set_modes(goal, changes.pop("modes"))
             if changes:
                 services.update_goal(goal, **changes)
         if shelf == Shelf.ARCHIVED and goal.archived_at is None:

@@ -9,12 +9,15 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
+from agents.agentable import Trusting
 from agents.models import ModelConnection
 from agents.refusals import Refused
+from agents.services import trust_again
 from agents.signed_in import SignedInRequest, signed_in
 from goals.forms import GoalForm, GoalSettingsForm
 from goals.models import Goal
 from goals.services import archive_goal, choose_model, create_goal, delete_goal, reopen_goal, update_goal
+from goals.toolbox import rows, set_modes
 from goals.views.budget import shown
 
 
@@ -57,8 +60,35 @@ def goal_settings(request: SignedInRequest, goal_id: UUID) -> HttpResponse:
             return redirect("goal_settings", goal.pk)
     counts = {"messages": goal.thread.messages.count(), "notes": goal.thread.notes.count()}
     budgets = [each for each in shown(request) if each["thread_id"] == goal.thread_id]
-    page = {"goal": goal, "form": form, "counts": counts, "budgets": budgets, "here": goal.pk}
+    page = {"goal": goal, "form": form, "counts": counts, "budgets": budgets, "here": goal.pk, "tools": rows(goal)}
     return render(request, "goals/settings.html", page, status=422 if form.is_bound else 200)
+
+
+@require_POST
+@signed_in
+def goal_tools(request: SignedInRequest, goal_id: UUID) -> HttpResponse:
+    save_modes(request, get_object_or_404(Goal.objects.for_user(request.user), pk=goal_id))
+    return redirect("goal_settings", goal_id)
+
+
+@require_POST
+@signed_in
+def goal_vouch(request: SignedInRequest, goal_id: UUID) -> HttpResponse:
+    goal = get_object_or_404(Goal.objects.for_user(request.user).select_related("thread"), pk=goal_id)
+    trust_again(goal.thread)
+    messages.success(request, _("What it has read so far counts as yours now."))
+    return redirect("goal_settings", goal.pk)
+
+
+def save_modes(request: SignedInRequest, agent: Trusting) -> None:
+    """Set what a posted form says of tools, `mode-<name>`, and say how it went."""
+    chosen = {name.removeprefix("mode-"): str(mode) for name, mode in request.POST.items() if name.startswith("mode-")}
+    try:
+        set_modes(agent, chosen)
+    except Refused as refused:
+        messages.error(request, refused.message)
+    else:
+        messages.success(request, _("Saved."))
 
 
 @require_POST

@@ -12,10 +12,12 @@ from django.views.decorators.http import require_http_methods, require_POST
 from agents import tokens
 from agents.models import DeviceToken, UserAgent
 from agents.refusals import Refused
-from agents.services import assistant_of
+from agents.services import assistant_of, trust_again
 from agents.signed_in import SignedInRequest, signed_in
 from goals.forms import DeviceForm, ProfileForm, ThemeForm
 from goals.preferences import save_profile, save_theme
+from goals.toolbox import rows
+from goals.views.goals import save_modes
 
 YEAR = 365 * 24 * 3600
 
@@ -49,6 +51,26 @@ def settings_appearance(request: SignedInRequest) -> HttpResponse:
         return answer
     page = {"themes": UserAgent.Theme.choices, "here": "settings", "section": "appearance"}
     return render(request, "settings/appearance.html", page, status=422 if form.is_bound else 200)
+
+
+@require_http_methods(["GET", "POST"])
+@signed_in
+def settings_assistant(request: SignedInRequest) -> HttpResponse:
+    """What the assistant may do."""
+    assistant = assistant_of(request.user)
+    if request.method == "POST":
+        save_modes(request, assistant)
+        return redirect("settings_assistant")
+    page = {"tools": rows(assistant), "sources": assistant.thread.sources, "here": "settings", "section": "assistant"}
+    return render(request, "settings/assistant.html", page)
+
+
+@require_POST
+@signed_in
+def assistant_vouch(request: SignedInRequest) -> HttpResponse:
+    trust_again(assistant_of(request.user).thread)
+    messages.success(request, _("What it has read so far counts as yours now."))
+    return redirect("settings_assistant")
 
 
 @require_http_methods(["GET", "POST"])

@@ -4,11 +4,13 @@ from uuid import UUID
 
 from pydantic import Field
 
+from tools import trust
 from tools.base import Arguments, Effect, Outcome, Reversal, Tool, ToolContext, ToolError, Wording
 from tools.models import AgentAction
 from tools.undo import NAME, CannotUndo, locked, quoted, recent, said, told, undo
 
 MOST = 50
+UNDONE = "Its agent undid what it did."
 
 
 class HowMany(Arguments):
@@ -42,6 +44,7 @@ class UndoAction(Tool[OneAction]):
     effect = Effect.LOCAL
     reversal = Reversal.UNDOABLE
     parallel_safe = False
+    contained = True
     Arguments = OneAction
 
     def run(self, arguments: OneAction, context: ToolContext) -> Outcome:
@@ -53,6 +56,7 @@ class UndoAction(Tool[OneAction]):
         except CannotUndo as problem:
             raise ToolError(str(problem)) from problem
         AgentAction.objects.filter(pk=context.action_id).update(undoes=action)
+        trust.revoke(context.thread_id, action.tool, UNDONE)
         observation = "\n- ".join(["It was undone:", *map(said, undone.parts)])
         return Outcome(observation, quoted(action), undone.record, touched=undone.touched)
 

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from pydantic import Field
 
+from memory.marks import merged
 from memory.models import Author, Note, Thread
 from memory.notes import NoteRefused, create_note, delete_note, find_note, find_notes, locked_note, update_note
 from memory.text import clip, without_marks
@@ -30,7 +31,8 @@ class NoteRestorer(Restorer):
         if image is None:
             notes.delete()
             return
-        fields: dict[str, Any] = image | {"created_at": datetime.fromisoformat(str(image["created_at"]))}
+        fields: dict[str, Any] = {"sources": []} | image
+        fields["created_at"] = datetime.fromisoformat(str(image["created_at"]))
         thread = Thread.objects.filter(pk=fields.pop("thread"), user_id=owner).first()
         if thread is None:
             raise CannotRestore("the conversation that it belonged to is gone.")
@@ -42,7 +44,9 @@ class NoteRestorer(Restorer):
 
 
 def image(note: Note) -> Image:
-    return {
+    """Without a mark, one that has none: images that were made before there were marks are the same."""
+    marked: Image = {"sources": note.sources} if note.sources else {}
+    return marked | {
         "thread": str(note.thread_id),
         "title": note.title,
         "body": note.body,
@@ -67,6 +71,7 @@ class CreateNote(Tool[NewNote]):
     effect = Effect.LOCAL
     reversal = Reversal.UNDOABLE
     parallel_safe = False
+    contained = True
     Arguments = NewNote
 
     def subject(self, arguments: NewNote) -> str:
@@ -74,7 +79,7 @@ class CreateNote(Tool[NewNote]):
 
     def run(self, arguments: NewNote, context: ToolContext) -> Outcome:
         try:
-            note = create_note(_thread(context), arguments.title, arguments.body, Author.AGENT)
+            note = create_note(_thread(context), arguments.title, arguments.body, Author.AGENT, context.sources)
         except NoteRefused as refused:
             raise ToolError(str(refused)) from refused
         undo = record(note, None, image(note))
@@ -96,11 +101,23 @@ class UpdateNote(Tool[NoteEdit]):
     parallel_safe = False
     Arguments = NoteEdit
 
+    def expected(self, arguments: NoteEdit, context: ToolContext) -> UndoRecord | None:
+        note = find_note(context.user_id, context.thread_id, arguments.id)
+        if note is None:
+            return None
+        new = {"title": arguments.title, "body": arguments.body}
+        return record(note, image(note), image(note) | {name: text for name, text in new.items() if text is not None})
+
+    def is_contained(self, arguments: NoteEdit, context: ToolContext) -> bool:
+        """What a person has written is not changed in a stranger's name."""
+        note = find_note(context.user_id, context.thread_id, arguments.id)
+        return note is None or note.author == Author.AGENT
+
     def run(self, arguments: NoteEdit, context: ToolContext) -> Outcome:
         note = _locked(context, arguments.id)
         before = image(note)
         try:
-            update_note(note, title=arguments.title, body=arguments.body)
+            update_note(note, title=arguments.title, body=arguments.body, sources=context.sources)
         except NoteRefused as refused:
             raise ToolError(str(refused)) from refused
         after = image(note)
@@ -122,7 +139,7 @@ class ReadNote(Tool[OneNote]):
         note = find_note(context.user_id, context.thread_id, arguments.id)
         if note is None:
             raise ToolError(NO_NOTE)
-        return Outcome(f"# {note.title}\n\n{note.body}", clip(note.title, 80))
+        return Outcome(f"# {note.title}\n\n{note.body}", clip(note.title, 80), sources=note.sources)
 
 
 class DeleteNote(Tool[OneNote]):
@@ -133,6 +150,14 @@ class DeleteNote(Tool[OneNote]):
     reversal = Reversal.UNDOABLE
     parallel_safe = False
     Arguments = OneNote
+
+    def expected(self, arguments: OneNote, context: ToolContext) -> UndoRecord | None:
+        note = find_note(context.user_id, context.thread_id, arguments.id)
+        return record(note, image(note), None) if note else None
+
+    def is_contained(self, arguments: OneNote, context: ToolContext) -> bool:
+        """What is not there, nobody can lose."""
+        return find_note(context.user_id, context.thread_id, arguments.id) is None
 
     def run(self, arguments: OneNote, context: ToolContext) -> Outcome:
         note = _locked(context, arguments.id)
@@ -156,7 +181,7 @@ class SearchNotes(Tool[NoteQuery]):
 
     def run(self, arguments: NoteQuery, context: ToolContext) -> Outcome:
         found = find_notes(context.user_id, context.thread_id, arguments.query, SHOWN)
-        return Outcome(_listing(found), f"“{clip(arguments.query, 60)}”, {len(found)} found")
+        return Outcome(_listing(found), f"“{clip(arguments.query, 60)}”, {len(found)} found", sources=_sources(found))
 
 
 class NothingAsked(Arguments):
@@ -171,7 +196,7 @@ class ListNotes(Tool[NothingAsked]):
 
     def run(self, arguments: NothingAsked, context: ToolContext) -> Outcome:
         found = find_notes(context.user_id, context.thread_id, "", SHOWN)
-        return Outcome(_listing(found), f"{len(found)} found")
+        return Outcome(_listing(found), f"{len(found)} found", sources=_sources(found))
 
 
 def _thread(context: ToolContext) -> Thread:
@@ -184,6 +209,10 @@ def _locked(context: ToolContext, note_id: UUID) -> Note:
     if note is None:
         raise ToolError(NO_NOTE)
     return note
+
+
+def _sources(notes: list[Note]) -> list[str]:
+    return merged(*(note.sources for note in notes))
 
 
 def _listing(notes: list[Note]) -> str:

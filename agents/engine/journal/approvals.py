@@ -53,13 +53,13 @@ def waits_for_approval(lease: Lease) -> WaitAnswer | None:
     return WaitAnswer(*rows[0]) if rows else None
 
 
-DECISION = "SELECT state, reason FROM tools_approval WHERE action_id = %(action)s"
+DECISION = "SELECT state, reason, seen FROM tools_approval WHERE action_id = %(action)s"
 
 
-def decision(action_id: UUID) -> tuple[str, str]:
-    """What was decided about a call, and why."""
-    state, reason = execute(DECISION, {"action": action_id}, None)[0]
-    return state, reason
+def decision(action_id: UUID) -> tuple[str, str, str]:
+    """What was decided about a call, why, and what was seen of it then (`tools.signature.shown`)."""
+    state, reason, seen = execute(DECISION, {"action": action_id}, None)[0]
+    return state, reason, seen
 
 
 START = f"""

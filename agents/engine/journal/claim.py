@@ -60,7 +60,7 @@ FIRST_FREE = "(SELECT coalesce(max(e.seq), 0) + 1 FROM memory_historyentry e WHE
 
 CLAIM = f"""
 WITH l AS (
-  SELECT t.id, t.user_id, t.news FROM memory_thread t JOIN memory_agentrun r ON r.thread_id = t.id
+  SELECT t.id, t.user_id, t.news, t.sources FROM memory_thread t JOIN memory_agentrun r ON r.thread_id = t.id
   WHERE r.id = %(run)s FOR NO KEY UPDATE OF t),
 f AS MATERIALIZED (
   SELECT %(most)s = 0 OR memory_has_slot(l.user_id, %(run)s, %(most)s) AS free FROM l),
@@ -83,7 +83,7 @@ c AS (
   INSERT INTO agents_modelcall (id, run_id, step, attempt, provider, model, status)
   SELECT %(call)s, id, step, fence, %(provider)s, %(model)s, 'started' FROM r WHERE NOT r.open_step)
 SELECT r.thread_id, l.user_id, r.step, r.fence, r.status = 'cancelling', r.recoveries, r.retries, r.open_step,
-  coalesce((SELECT bool_or(decides) FROM m), false), r.guard, r.metered FROM r, l
+  coalesce((SELECT bool_or(decides) FROM m), false), r.guard, r.metered, l.sources FROM r, l
 """
 
 
@@ -92,7 +92,7 @@ SELECT run.thread_id, t.user_id, run.step, run.fence, run.status = 'cancelling',
   {OPEN_STEP},
   EXISTS (SELECT FROM memory_threadmessage m
     WHERE m.thread_id = run.thread_id AND m.run_id = run.id AND m.processed AND m.metadata ? 'decision'),
-  run.guard, run.metered
+  run.guard, run.metered, t.sources
 FROM memory_agentrun run JOIN memory_thread t ON t.id = run.thread_id
 WHERE run.id = %(run)s AND run.lease_token = %(token)s
 """
@@ -125,7 +125,9 @@ def claim(run_id: UUID, call: NextCall, context: Context) -> Lease | None:
     crashpoint("D1.after")
     if not rows:
         return None
-    thread_id, user_id, step, fence, cancelling, recoveries, retries, open_step, decided, guard, metered = rows[0]
+    thread_id, user_id, step, fence, cancelling, recoveries, retries, open_step, decided, guard, metered, sources = (
+        rows[0]
+    )
     progress = Progress(
         step=step,
         call_id=call_id,
@@ -137,18 +139,20 @@ def claim(run_id: UUID, call: NextCall, context: Context) -> Lease | None:
         decided=decided,
         guard=LoopGuard.model_validate(guard),
         metered=metered,
+        sources=sources,
     )
     return Lease(run_id, token, thread_id, user_id, fence, progress)
 
 
 TAKE = f"""
-WITH l AS (SELECT id, news FROM memory_thread WHERE id = %(thread)s FOR NO KEY UPDATE),
+WITH l AS (SELECT id, news, sources FROM memory_thread WHERE id = %(thread)s FOR NO KEY UPDATE),
 r AS (
   UPDATE memory_agentrun AS run SET due_at = NULL FROM l
   WHERE run.id = %(run)s AND run.lease_token = %(token)s AND run.status IN ('running', 'cancelling')
   RETURNING run.id, run.thread_id),
 {TAKEN.format(first="%(first)s", only_if="")}
-SELECT (SELECT jsonb_agg(blocks ORDER BY seq) FROM h), (SELECT array_agg(id ORDER BY position) FROM m) FROM r
+SELECT (SELECT jsonb_agg(blocks ORDER BY seq) FROM h), (SELECT array_agg(id ORDER BY position) FROM m), l.sources
+FROM r, l
 """
 
 
@@ -159,8 +163,8 @@ m AS (
   SELECT id, position FROM memory_threadmessage
   WHERE thread_id = %(thread)s AND run_id = %(run)s AND processed AND (source = 'user' OR metadata ? 'task')
   ORDER BY position DESC LIMIT (SELECT count(*) FROM h))
-SELECT (SELECT jsonb_agg(blocks ORDER BY seq) FROM h), (SELECT array_agg(id ORDER BY position) FROM m)
-FROM memory_agentrun run WHERE {FENCE} AND EXISTS (SELECT FROM h)
+SELECT (SELECT jsonb_agg(blocks ORDER BY seq) FROM h), (SELECT array_agg(id ORDER BY position) FROM m), t.sources
+FROM memory_agentrun run JOIN memory_thread t ON t.id = run.thread_id WHERE {FENCE} AND EXISTS (SELECT FROM h)
 """
 
 
@@ -179,7 +183,7 @@ def take_messages(lease: Lease, context: Context | None = None) -> tuple[list[Me
     rows = surely(lambda: execute(TAKE, parameters, None), lambda: looked_up(LOCK_THREAD, TOOK, parameters))
     if not rows:
         raise LeaseLost
-    blocks, ids = rows[0]
+    blocks, ids, lease.progress.sources[:] = rows[0]
     taken = [Message(role="user", blocks=BLOCKS.validate_python(each)) for each in blocks or []]
     lease.progress.next_seq += len(taken)
     return taken, ids or []

@@ -30,6 +30,7 @@ class Progress:
     open_step: whether the reply of its step is recorded already and its calls are to be answered first.
     decided: whether a message that it took is a decision about a call.
     metered: whether budgets count what the run spends.
+    sources: the mark of its thread (`memory.marks`).
     guard: what it has called; recorded with each step that is over.
     next_seq: the history's next free place; known once the history is loaded.
     iterations: how many steps have had their reply; at a run's end that is its `step`.
@@ -44,6 +45,7 @@ class Progress:
     open_step: bool = False
     decided: bool = False
     metered: bool = False
+    sources: list[str] = field(default_factory=list)
     guard: LoopGuard = field(default_factory=LoopGuard)
     next_seq: int = 1
     iterations: int = 0
@@ -107,12 +109,16 @@ class Pulse(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ApprovalRequest:
-    """D4: a call that is recorded with its reply, but waits for a person's word. `expires` is in seconds from now."""
+    """D4: a call that is recorded with its reply, but waits for a person's word.
+
+    expires: in seconds from now. sources: the mark of its run.
+    """
 
     id: UUID
     cause: str
     digest: str
     expires: float
+    sources: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)

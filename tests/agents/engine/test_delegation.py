@@ -142,7 +142,7 @@ def test_a_report_is_kept_as_a_note_where_asked(goal: Goal, llm: LLMServer, rung
 
 
 def test_what_is_switched_off_for_a_goal_is_off_for_its_tasks(goal: Goal, llm: LLMServer, rung: list[UUID]) -> None:
-    Goal.objects.update(switched_off=["create_note"])
+    Goal.objects.update(modes={"create_note": "off"})
     sends_off(goal, llm, rung, task("shoes"))
     llm.script([Reply(text="Red ones.")], "Look up shoes")
     llm.script([Reply(text="Noted.")], last("<task_report>"))

@@ -411,7 +411,7 @@ def test_only_one_of_many_workers_gets_a_run(goal: Goal, rung: list[UUID], llm: 
 
 
 def test_tools_that_are_switched_off_are_not_offered(goal: Goal, say: Say, llm: LLMServer) -> None:
-    goal.switched_off = ["create_note"]
+    goal.modes = {"create_note": "off"}
     goal.save()
     llm.script([Reply(calls=[NOTE]), Reply(text="I cannot.")])
     say("Note")

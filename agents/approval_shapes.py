@@ -1,0 +1,65 @@
+"""The shapes of approvals in the API."""
+
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from agents.proposals import Proposal
+from agents.serializers import Strict, TextField
+from tools.models import Approval, ApprovalState, Cause
+from tools.trust import Scope, scopes
+
+
+class WouldChange(serializers.Serializer[object]):
+    kind = serializers.CharField()
+    id = serializers.CharField()
+    name = serializers.CharField()
+    before = serializers.DictField(allow_null=True, help_text="Null: it would be created")
+    after = serializers.DictField(allow_null=True, help_text="Null: it would be removed; else the fields that change")
+
+
+class ApprovalShape(serializers.ModelSerializer[Approval]):
+    id = serializers.UUIDField(source="pk", help_text="Also the id of the call")
+    tool = serializers.CharField(source="action.tool")
+    arguments = serializers.DictField(source="action.arguments")
+    reversal = serializers.CharField(source="action.reversal")
+    run = serializers.UUIDField(source="action.run_id")
+    state = serializers.ChoiceField(ApprovalState.choices)
+    cause = serializers.ChoiceField(Cause.choices, help_text="Why it is asked")
+    sources = serializers.ListField(
+        child=serializers.CharField(), help_text="Whose texts the agent had read; then it is asked whatever is allowed"
+    )
+    hash = serializers.SerializerMethodField(help_text="Of what is shown here; a decision must name it")
+    would_change = serializers.SerializerMethodField(help_text="What it would change if it ran now, if that is known")
+    may_allow = serializers.SerializerMethodField(help_text="What may be allowed from now on with an approval")
+
+    class Meta:
+        model = Approval
+        fields = [
+            *("id", "run", "tool", "arguments", "reversal", "state", "cause", "sources", "hash", "reason"),
+            *("would_change", "may_allow"),
+            *("requested_at", "expires_at", "decided_at"),
+        ]
+        read_only_fields = fields
+
+    def get_hash(self, approval: Approval) -> str:
+        return Proposal(approval.action).shown if self._is_open(approval) else approval.digest
+
+    @extend_schema_field(WouldChange(many=True))
+    def get_would_change(self, approval: Approval) -> list[dict[str, object]]:
+        would = Proposal(approval.action).would if self._is_open(approval) else None
+        return [change.model_dump(mode="json") for change in would.changes] if would else []
+
+    @extend_schema_field(serializers.ListField(child=serializers.ChoiceField(Scope.choices)))
+    def get_may_allow(self, approval: Approval) -> list[str]:
+        return list(scopes(approval)) if self._is_open(approval) else []
+
+    def _is_open(self, approval: Approval) -> bool:
+        return approval.state == ApprovalState.REQUESTED
+
+
+class DecisionBody(Strict):
+    decision = serializers.ChoiceField(["approve", "reject", "edit"])
+    hash = serializers.CharField(max_length=64)
+    reason = TextField(required=False, help_text="Of a rejection; told to the agent")
+    allow = serializers.ChoiceField(Scope.choices, required=False, help_text="From now on, with an approval")
+    arguments = serializers.DictField(required=False, help_text="All of the call's, with an edit")

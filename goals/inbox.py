@@ -1,0 +1,127 @@
+"""What waits for a person's word, what they decided lately, and the trust that they could give or have given."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from django.contrib.auth.models import User
+from django.db.models import Q
+from django.utils.translation import gettext as _
+
+from agents.agentable import trusted_as
+from agents.live.cards import Card, card
+from agents.live.steps import intention
+from goals.context import Place
+from goals.jobs import OWNERS
+from memory.models import Thread
+from tools import registry, trust
+from tools.models import ActionStatus, AgentAction, Approval, ApprovalState, Trust
+
+SHOWN, LATELY = 50, 8
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A call that asks something of its user. words: what it is about to do. place: the conversation it belongs to."""
+
+    action: AgentAction
+    card: Card
+    words: str
+    place: Place | None
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """state: a step state of the style sheet. how: what was decided, and why."""
+
+    words: str
+    state: str
+    how: str
+    at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """Trust that could be given. tool: as people know it."""
+
+    thread: UUID
+    name: str
+    tool: str
+    place: str
+    times: int
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A standing word. only: with which arguments; empty when it covers all."""
+
+    trust: Trust
+    tool: str
+    place: str
+    only: str
+
+
+def open_questions(user: User) -> Q:
+    """Calls that wait for a word, and those of which nobody knows what became."""
+    waits = Q(pk__in=Approval.objects.for_user(user).waiting().values("pk"))
+    return waits | Q(status=ActionStatus.UNKNOWN, resolution="")
+
+
+def questions(user: User, places: dict[UUID, Place]) -> list[Question]:
+    """The oldest first: it expires first."""
+    mine = AgentAction.objects.for_user(user).filter(open_questions(user)).select_related("approval", *OWNERS)
+    found = []
+    for action in mine.order_by("created_at")[:SHOWN]:
+        if asked := card(action):
+            found.append(Question(action, asked, intention(action), places.get(trusted_as(action.thread))))
+    return found
+
+
+def lately(user: User) -> list[Decision]:
+    """What was decided last, by whomever or by nobody."""
+    closed = Approval.objects.for_user(user).exclude(state__in=(ApprovalState.REQUESTED, ApprovalState.CANCELLED))
+    newest = closed.filter(decided_at__isnull=False).select_related("action").order_by("-decided_at")[:LATELY]
+    return [_decision(approval) for approval in newest]
+
+
+def offered(user: User, places: dict[UUID, Place]) -> list[Offered]:
+    return [
+        Offered(offer.thread.pk, offer.tool, tool_name(offer.tool), _title(places, offer.thread), offer.times)
+        for offer in trust.offers(user)
+    ]
+
+
+def given(user: User, places: dict[UUID, Place]) -> list[Given]:
+    """The standing words that hold now."""
+    return [
+        Given(each, tool_name(each.tool), _title(places, each.thread), _arguments(each))
+        for each in trust.standing(user)
+    ]
+
+
+def tool_name(name: str) -> str:
+    """What people call a tool: what it is about to do."""
+    tool = registry.find(name)
+    return tool.wording.doing if tool else name
+
+
+def _arguments(each: Trust) -> str:
+    arguments: Iterable[object] = each.arguments.values() if isinstance(each.arguments, dict) else ()
+    return ", ".join(str(value) for value in arguments)
+
+
+def _title(places: dict[UUID, Place], thread: Thread) -> str:
+    place = places.get(thread.pk)
+    return place.title if place else ""
+
+
+def _decision(approval: Approval) -> Decision:
+    state, how = {
+        ApprovalState.APPROVED: ("done", _("approved")),
+        ApprovalState.REJECTED: ("failed", _("rejected")),
+        ApprovalState.EXPIRED: ("queued", _("expired unasked, nothing was done")),
+    }[ApprovalState(approval.state)]
+    if approval.reason:
+        how = f"{how}: “{approval.reason}”"
+    return Decision(intention(approval.action), state, how, approval.decided_at)

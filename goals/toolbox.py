@@ -1,0 +1,65 @@
+"""How far a person trusts each tool with one of their agents: what they see, and what they set (mission D9)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from django.utils.translation import gettext as _
+
+from agents.agentable import Trusting
+from agents.refusals import Refused
+from tools import policy
+from tools.base import Audience, Effect, Reversal
+from tools.policy import Mode
+from tools.registry import AnyTool, all_tools
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A tool of an agent. words: what it does. note: what that means. modes: (value, words, possible, chosen)."""
+
+    name: str
+    icon: str
+    words: str
+    note: str
+    modes: list[tuple[str, str, bool, bool]]
+
+
+def rows(agent: Trusting) -> list[Row]:
+    """The tools that an agent may have been given, but for talking."""
+    return [_row(tool, agent.tool_modes()) for tool in _offered()]
+
+
+def set_modes(agent: Trusting, chosen: Mapping[str, str]) -> None:
+    """Set the modes of some tools; the others stay as they are. Runs keep to those that they began with.
+
+    Raises:
+        Refused: there is no such tool, or it has no such mode.
+    """
+    tools = {tool.name: tool for tool in _offered()}
+    for name, mode in chosen.items():
+        if name not in tools or mode not in policy.modes(tools[name]):
+            raise Refused("invalid_mode", _("“%(tool)s” cannot be set to “%(mode)s”.") % {"tool": name, "mode": mode})
+    agent.modes = policy.valid({**agent.modes, **chosen}, tools.values())
+    agent.save(update_fields=["modes"])
+
+
+def _offered() -> list[AnyTool]:
+    return [tool for tool in all_tools().values() if Audience.CONVERSATION in tool.audience and not tool.speaks]
+
+
+def _row(tool: AnyTool, chosen: Mapping[str, str]) -> Row:
+    words = {Mode.OFF: _("Off"), Mode.ASK: _("Ask"), Mode.AUTO: _("Auto")}
+    possible, now = policy.modes(tool), chosen.get(tool.name, policy.usual(tool))
+    modes = [(mode.value, words[mode], mode in possible, mode == now) for mode in Mode]
+    return Row(tool.name, tool.wording.icon, tool.wording.doing, _note(tool), modes)
+
+
+def _note(tool: AnyTool) -> str:
+    if tool.effect is Effect.PURE:
+        return _("Only reads")
+    return {
+        Reversal.UNDOABLE: _("Can be undone"),
+        Reversal.COMPENSABLE: _("Cannot be undone, but made up for"),
+        Reversal.IRREVERSIBLE: _("Cannot be undone, so it always asks"),
+        Reversal.NOTHING: "",
+    }[tool.reversal]

@@ -1,0 +1,90 @@
+"""What a person lets an agent do: each tool off, asked about, or by itself; and whose texts it has read."""
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from agents.services import assistant_of
+from goals.models import Goal
+from memory.models import Thread
+from tests.factories import GoalFactory
+from tests.world import TOOLS
+from tools.registry import all_tools
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def tools(settings: Any) -> Any:
+    settings.AGENT_TOOLS = [*settings.AGENT_TOOLS, *TOOLS]
+    all_tools.cache_clear()
+    yield
+    all_tools.cache_clear()
+
+
+@pytest.fixture
+def goal(client: Client) -> Goal:
+    goal: Goal = GoalFactory.create()
+    client.force_login(goal.user)
+    return goal
+
+
+def test_tools_of_a_goal_are_set_on_its_page(client: Client, goal: Goal) -> None:
+    page = client.get(f"/goals/{goal.pk}/settings/").content.decode()
+    assert 'name="mode-create_note" value="auto" checked' in page
+    assert 'name="mode-send_email" value="ask" checked' in page
+    assert 'name="mode-send_email" value="auto" disabled' in page
+    client.post(f"/goals/{goal.pk}/tools/", {"mode-create_note": "ask", "mode-send_email": "off", "mode-post": "auto"})
+    goal.refresh_from_db()
+    assert goal.modes == {"create_note": "ask", "send_email": "off"}, "what is usual is not kept"
+    client.post(f"/goals/{goal.pk}/tools/", {"mode-send_email": "ask"})
+    goal.refresh_from_db()
+    assert goal.modes == {"create_note": "ask"}
+
+
+@pytest.mark.parametrize("sent", [{"mode-send_email": "auto"}, {"mode-nothing": "off"}, {"mode-create_note": "maybe"}])
+def test_what_a_tool_does_not_allow_is_refused_and_nothing_is_lost(
+    client: Client, goal: Goal, sent: dict[str, str]
+) -> None:
+    Goal.objects.update(modes={"create_note": "ask"})
+    answer = client.post(f"/goals/{goal.pk}/tools/", sent, follow=True)
+    assert "cannot be set to" in answer.content.decode()
+    goal.refresh_from_db()
+    assert goal.modes == {"create_note": "ask"}
+
+
+def test_the_assistant_has_tools_of_its_own(client: Client, goal: Goal) -> None:
+    client.post("/settings/assistant/", {"mode-create_note": "off"})
+    assert assistant_of(goal.user).modes == {"create_note": "off"}
+    assert 'value="off" checked' in client.get("/settings/assistant/").content.decode()
+
+
+def test_a_person_sees_whose_texts_were_read_and_vouches_for_them(client: Client, goal: Goal) -> None:
+    Thread.objects.filter(pk=goal.thread_id).update(sources=["stranger.example", "<b>bold</b>"])
+    page = client.get(f"/goals/{goal.pk}/settings/").content.decode()
+    assert "stranger.example, &lt;b&gt;bold&lt;/b&gt;" in page
+    client.post(f"/goals/{goal.pk}/vouch/")
+    assert Thread.objects.get(pk=goal.thread_id).sources == []
+    assert "has read what others wrote" not in client.get(f"/goals/{goal.pk}/settings/").content.decode()
+
+
+@pytest.mark.parametrize("path", ["tools", "vouch"])
+def test_nobody_else_does(goal: Goal, path: str, django_user_model: type[User]) -> None:
+    stranger = Client()
+    stranger.force_login(GoalFactory.create().user)
+    assert stranger.post(f"/goals/{goal.pk}/{path}/", {"mode-create_note": "off"}).status_code == 404
+    goal.refresh_from_db()
+    assert goal.modes == {}
+
+
+def test_the_api_reads_and_sets_modes(client: Client, goal: Goal) -> None:
+    address = f"/api/v1/goals/{goal.pk}"
+    changed = client.patch(address, {"modes": {"send_email": "off"}}, content_type="application/json")
+    assert changed.json()["modes"] == {"send_email": "off"}
+    refused = client.patch(address, {"modes": {"send_email": "auto"}}, content_type="application/json")
+    assert refused.status_code == 400
+    assert refused.json()["error"]["code"] == "invalid_mode"
+    assert client.get(address).json()["modes"] == {"send_email": "off"}
+    assert client.get(address).json()["sources"] == []

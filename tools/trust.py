@@ -1,0 +1,118 @@
+"""Earned autonomy: a person's standing word for one tool of one agent (mission H6).
+
+It is limited in time, never covers what cannot be undone except in exactly one form, and ends with one rejection or
+one undo. A run that has read text of strangers asks all the same (`tools.policy`).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from uuid import UUID
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db.models import Max, Q, QuerySet, TextChoices
+from django.db.models.functions import Now
+
+from memory import pool
+from memory.models import Thread
+from tools import registry
+from tools.attempts import Attempt
+from tools.base import Reversal
+from tools.models import ActionStatus, Approval, ApprovalState, Cause, Trust
+from tools.signature import digest
+
+
+class Scope(TextChoices):
+    """What a standing word covers: the call with exactly its arguments, or all calls of the tool."""
+
+    THESE = "these"
+    ANY = "any"
+
+
+IS_TRUSTED = """
+SELECT EXISTS (
+  SELECT FROM tools_trust WHERE thread_id = %(thread)s AND tool = %(tool)s AND revoked_at IS NULL
+    AND until > clock_timestamp() AND digest IN ('', %(digest)s))
+"""
+
+
+def is_trusted(thread_id: UUID, attempt: Attempt) -> bool:
+    """Whether a standing word covers a call of a run. thread_id: of the agent that is trusted, see `trusted_as`."""
+    call = attempt.call
+    parameters = {"thread": thread_id, "tool": call.name, "digest": digest(call.name, call.arguments)}
+    return bool(pool.execute(IS_TRUSTED, parameters)[0][0])
+
+
+def scopes(approval: Approval) -> Sequence[Scope]:
+    """What a person may allow from now on when they approve: calls of the same form, and once it is earned all."""
+    if approval.cause not in (Cause.RESTRICTED, Cause.CHOSEN):
+        return ()
+    may_be_undone = approval.action.reversal != Reversal.IRREVERSIBLE
+    earned = may_be_undone and clean(approval.thread_id, approval.action.tool) >= settings.WAYMARK_TRUST_AFTER
+    return (Scope.THESE, Scope.ANY) if earned else (Scope.THESE,)
+
+
+def clean(thread_id: UUID, tool: str) -> int:
+    """How often in a row a call was approved as it was proposed, and neither failed nor was undone."""
+    asked = Approval.objects.filter(thread=thread_id, action__tool=tool)
+    spoilt = asked.filter(Q(state=ApprovalState.REJECTED) | Q(action__undone=True)).aggregate(at=Max("decided_at"))
+    well = asked.filter(state=ApprovalState.APPROVED, action__status=ActionStatus.DONE, action__undone=False)
+    return (well.filter(decided_at__gt=spoilt["at"]) if spoilt["at"] else well).count()
+
+
+def grant(user: User, thread: Thread, tool: str, arguments: dict[str, object] | None) -> Trust:
+    """Let calls of a tool run without asking, for so many days. arguments: only with these; None is any."""
+    until = Now() + timedelta(days=settings.WAYMARK_TRUST_DAYS)
+    only = "" if arguments is None else digest(tool, arguments)
+    trust, _made = Trust.objects.update_or_create(
+        user=user,
+        thread=thread,
+        tool=tool,
+        digest=only,
+        revoked_at=None,
+        defaults={"until": until, "arguments": arguments, "granted_at": Now()},
+    )
+    return trust
+
+
+def revoke(thread_id: UUID, tool: str, why: str) -> int:
+    """End what was allowed for a tool of an agent; returns how many standing words there were."""
+    return _standing().filter(thread=thread_id, tool=tool).update(revoked_at=Now(), why_revoked=why)
+
+
+def withdraw(trust: Trust) -> None:
+    """Its user takes one standing word back."""
+    _standing().filter(pk=trust.pk).update(revoked_at=Now(), why_revoked="You took it back.")
+
+
+def standing(user: User) -> QuerySet[Trust]:
+    """The words that hold now, the newest first."""
+    return _standing().filter(user=user, until__gt=Now()).select_related("thread").order_by("-granted_at")
+
+
+def _standing() -> QuerySet[Trust]:
+    return Trust.objects.filter(revoked_at=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """Trust that a person could give. times: in a row approved as proposed, and never undone."""
+
+    thread: Thread
+    tool: str
+    times: int
+
+
+def offers(user: User) -> list[Offer]:
+    """What has earned it, and was not given yet: of tools whose effect can be undone."""
+    asked = Approval.objects.for_user(user).filter(cause__in=(Cause.RESTRICTED, Cause.CHOSEN))
+    done = asked.filter(state=ApprovalState.APPROVED).exclude(action__reversal=Reversal.IRREVERSIBLE)
+    given = {(trust.thread_id, trust.tool) for trust in standing(user) if not trust.digest}
+    found = []
+    for thread_id, tool in done.order_by().values_list("thread", "action__tool").distinct()[:50]:
+        if (thread_id, tool) in given or registry.find(tool) is None:
+            continue
+        if (times := clean(thread_id, tool)) >= settings.WAYMARK_TRUST_AFTER:
+            found.append(Offer(Thread.objects.get(pk=thread_id), tool, times))
+    return found
