@@ -9,7 +9,7 @@ from django.test import Client
 from agents.services import assistant_of
 from goals.models import Goal
 from memory.models import Thread
-from tests.factories import GoalFactory
+from tests.factories import GoalFactory, bearer
 from tests.world import TOOLS
 from tools.registry import all_tools
 
@@ -80,11 +80,15 @@ def test_nobody_else_does(goal: Goal, path: str, django_user_model: type[User]) 
 
 
 def test_the_api_reads_and_sets_modes(client: Client, goal: Goal) -> None:
-    address = f"/api/v1/goals/{goal.pk}"
-    changed = client.patch(address, {"modes": {"send_email": "off"}}, content_type="application/json")
-    assert changed.json()["modes"] == {"send_email": "off"}
-    refused = client.patch(address, {"modes": {"send_email": "auto"}}, content_type="application/json")
+    address, headers = f"/api/v1/goals/{goal.pk}", bearer(goal.user)
+
+    def patch(modes: dict[str, str]) -> Any:
+        return client.patch(address, {"modes": modes}, content_type="application/json", headers=headers)
+
+    assert patch({"send_email": "off"}).json()["modes"] == {"send_email": "off"}
+    refused = patch({"send_email": "auto"})
     assert refused.status_code == 400
     assert refused.json()["error"]["code"] == "invalid_mode"
-    assert client.get(address).json()["modes"] == {"send_email": "off"}
-    assert client.get(address).json()["sources"] == []
+    read = client.get(address, headers=headers).json()
+    assert read["modes"] == {"send_email": "off"}
+    assert read["sources"] == []
