@@ -1,6 +1,5 @@
 """Sums of costs as rows: for pages, for the API, and as CSV."""
 
-import csv
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,12 +11,11 @@ from agents.agentable import Agentable
 from agents.costs import By, Period, Spending, Sums, by_owner, spent
 from agents.model_connection import model_name
 from agents.providers.pricing import dollars
+from memory.sheets import line
 
 COUNTS = ("calls", "unpriced", "estimated", "partial")
 TOKENS = ("input", "cached", "written", "output")
 DELETED = "Deleted goals"
-# What makes a spreadsheet take a cell for a formula.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,15 +69,9 @@ def as_csv(by: By, found: Iterable[Row], name: str) -> HttpResponse:
     """A file to keep, one line for each row; amounts are exact, and `unpriced` calls are not in them."""
     answer = HttpResponse(content_type="text/csv; charset=utf-8")
     answer["Content-Disposition"] = f'attachment; filename="{name}.csv"'
-    # All are quoted: a spreadsheet may part them at something else than commas.
-    lines = csv.writer(answer, quoting=csv.QUOTE_ALL)
-    lines.writerow([by.value, *COUNTS, *(f"{name}_tokens" for name in TOKENS), "cost_usd"])
+    answer.write(line([by.value, *COUNTS, *(f"{name}_tokens" for name in TOKENS), "cost_usd"]))
     for row in found:
         spending = row.spending
         figures = [getattr(spending, name) for name in (*COUNTS, *TOKENS)]
-        lines.writerow([_cell(row.label), *figures, dollars(spending.cost)])
+        answer.write(line([row.label, *figures, dollars(spending.cost)]))
     return answer
-
-
-def _cell(text: str) -> str:
-    return f"'{text}" if text.lstrip().startswith(_FORMULA) else text

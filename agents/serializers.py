@@ -191,24 +191,6 @@ class UndoShape(serializers.Serializer[object]):
     parts = UndoPart(many=True, help_text="The last change first")
 
 
-class UndoneShape(serializers.Serializer[object]):
-    """What became, or would become, of one of several calls."""
-
-    action = ActionShape()
-    possible = serializers.BooleanField(help_text="Whether it would be taken back, or was")
-    undo = serializers.UUIDField(allow_null=True, help_text="The undo, once there is one")
-    why = serializers.CharField(help_text="Why it stays; may be blank")
-    parts = UndoPart(many=True, help_text="The last change first; only before an undo")
-
-
-class UndoneList(serializers.Serializer[object]):
-    results = UndoneShape(many=True, help_text="The last call first; at most 200 at once")
-
-
-class SinceBody(Strict):
-    since = serializers.DateTimeField(help_text="With a time zone")
-
-
 class ResolutionBody(Strict):
     resolution = serializers.ChoiceField(["happened", "run_again", "check"])
 

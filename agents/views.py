@@ -222,15 +222,15 @@ def _refused(request: HttpRequest, thread: Thread, refused: Refused, content: st
 
 
 def _back(request: HttpRequest, query: str = "") -> HttpResponse:
-    return HttpResponseRedirect(_page(request) + query)
+    return HttpResponseRedirect(_page(request).partition("?")[0] + query if query else _page(request))
 
 
 def _page(request: HttpRequest) -> str:
-    """The page that a form was sent from."""
+    """The page that a form was sent from, as it was filtered."""
     page = request.POST.get("next", "")
     if not url_has_allowed_host_and_scheme(page, allowed_hosts={request.get_host()}, require_https=request.is_secure()):
         return "/"
-    return page.partition("?")[0]
+    return page
 
 
 def _is_partial(request: HttpRequest) -> bool:

@@ -11,6 +11,7 @@ from agents.api.docs import Docs, Schema
 from agents.api.models import Models
 from agents.api.prices import OnePrice, Prices
 from agents.api.threads import AssistantEvents, AssistantMessages
+from goals.api.actions import Actions
 from goals.api.costs import Costs
 from goals.api.goals import GoalEvents, GoalMessages, Goals, OneGoal
 from goals.api.notes import GoalNotes, OneNote
@@ -47,6 +48,7 @@ urlpatterns = declared(
         path("attachments/<id:attachment_id>/thumbnail", Thumbnail.as_view(), name="attachment_thumbnail"),
         path("approvals", Approvals.as_view(), name="approvals"),
         path("approvals/<id:approval_id>/decide", DecideApproval.as_view(), name="approval_decide"),
+        path("actions", Actions.as_view(), name="actions"),
         path("actions/<id:action_id>/undo", UndoAction.as_view(), name="action_undo"),
         path("actions/<id:action_id>/resolve", ResolveAction.as_view(), name="action_resolve"),
         path("budgets", Budgets.as_view(), name="budgets"),

@@ -178,27 +178,9 @@ STORAGES = {
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
 }
 
-REST_FRAMEWORK = {
-    "DEFAULT_AUTHENTICATION_CLASSES": ["agents.authentication.DeviceAuthentication"],
-    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
-    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
-    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
-    "EXCEPTION_HANDLER": "agents.api_errors.exception_handler",
-    "UNAUTHENTICATED_USER": None,
-}
-SPECTACULAR_SETTINGS = {
-    "TITLE": "Waymark API",
-    "VERSION": "1",
-    "SERVE_INCLUDE_SCHEMA": False,
-    "SWAGGER_UI_DIST": "SIDECAR",
-    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
-    "SCHEMA_PATH_PREFIX": "/api/v1",
-    "ENUM_NAME_OVERRIDES": {"ScopeEnum": "tools.trust.Scope"},
-    "PATH_CONVERTER_OVERRIDES": {"id": {"type": "string", "format": "uuid"}},
-}
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2_000_000
-from config.spending import *  # noqa: E402, F403 (all after .env was read)
+from config.rest import *  # noqa: E402, F403 (all after .env was read)
+from config.spending import *  # noqa: E402, F403
 from config.tools import *  # noqa: E402, F403
 from config.uploads import *  # noqa: E402, F403
 from config.workers import *  # noqa: E402, F403

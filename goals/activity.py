@@ -9,15 +9,18 @@ from uuid import UUID
 from django.contrib.auth.models import User
 from django.db.models import Q
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from agents.live.steps import Step, shown_step
 from goals.jobs import OWNERS
+from memory.keyset import NoCursor
 from memory.models import Source, ThreadMessage
-from tools import registry
-from tools.base import Effect
-from tools.models import ActionQuerySet, AgentAction
+from tools.base import Reversal
+from tools.models import NEWEST_FIRST, ActionQuerySet, ActionStatus, AgentAction
+from tools.sought import Sought
 
 SHOWN = 50
+COUNTED = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,14 @@ class Deed:
         thread: UUID = task.parent_id if task else self.action.thread_id
         return thread
 
+    @property
+    def lasting(self) -> str:
+        """Why there is no way back from what was done; empty when there is one, or nothing to take back."""
+        action = self.action
+        if action.status != ActionStatus.DONE or self.step.undo:
+            return ""
+        return _("cannot be undone") if action.reversal in (Reversal.IRREVERSIBLE, Reversal.COMPENSABLE) else ""
+
 
 @dataclass(frozen=True, slots=True)
 class Day:
@@ -45,35 +56,48 @@ class Day:
     deeds: list[Deed]
 
 
-def days(user: User, which: Q, before: datetime | None) -> tuple[list[Day], datetime | None]:
-    """Return the newest deeds before a moment by day, and the moment before which there are older ones."""
-    mine = AgentAction.objects.for_user(user).filter(which).exclude(effect=Effect.PURE).exclude(tool__in=_speaking())
-    if before:
-        mine = mine.filter(created_at__lt=before)
-    older = _end_of_page(mine)
-    shown = mine.filter(created_at__gte=older) if older else mine
-    known = shown.with_standing().defer("undo", "output").select_related("approval", *OWNERS)
-    deeds = _deeds(list(known.order_by("-created_at", "-step", "-position")))
-    return [Day(at, list(group)) for at, group in groupby(deeds, _date)], older
+@dataclass(frozen=True, slots=True)
+class Page:
+    """
+    older: the cursor of the next page; empty on the last one.
+    more: how many come after this page, COUNTED at most. 0 with a search for words, which would have to read them all.
+    horizon: words were looked for from then on; None: everywhere.
+    """
+
+    days: list[Day]
+    older: str
+    more: int
+    horizon: datetime | None
 
 
-def _end_of_page(actions: ActionQuerySet) -> datetime | None:
-    """The moment of the last one of a page; None when nothing comes after it. The calls of one reply have the same
-    moment, and stay together."""
-    moments = actions.order_by("-created_at").values_list("created_at", flat=True)
-    last = moments[SHOWN - 1 : SHOWN].first()
-    return last if last and moments.filter(created_at__lt=last).exists() else None
+def page(user: User, sought: Sought, within: Q, cursor: str = "") -> Page:
+    """Return what is sought of a user's actions, a page of it.
+
+    Args:
+        within: Q() or `below` of a conversation.
+        cursor: `older` of the page before; one that is none is as good as none.
+    """
+    mine = AgentAction.objects.for_user(user).filter(within)
+    rest = _after(sought.among(mine), cursor)
+    known = rest.with_standing().defer("undo", "output").select_related("approval", *OWNERS)
+    found = list(NEWEST_FIRST.sort(known)[: SHOWN + 1])
+    shown, goes_on = found[:SHOWN], len(found) > SHOWN
+    days = [Day(at, list(group)) for at, group in groupby(_deeds(shown), _date)]
+    more = rest.order_by()[: SHOWN + COUNTED].count() - SHOWN if goes_on and not sought.text else 0
+    return Page(days, NEWEST_FIRST.cursor(shown[-1]) if goes_on else "", more, sought.horizon(mine))
+
+
+def _after(actions: ActionQuerySet, cursor: str) -> ActionQuerySet:
+    try:
+        return NEWEST_FIRST.after(actions, cursor) if cursor else actions
+    except NoCursor:
+        return actions
 
 
 def below(thread_id: UUID, since: datetime | None = None) -> Q:
     """What was done in a conversation, and by the helpers that it sent off; of that what took effect since a moment."""
     done = Q(thread=thread_id) | Q(thread__agents_agenttask__parent=thread_id)
     return done & Q(finished_at__gte=since) if since else done
-
-
-def _speaking() -> list[str]:
-    """What only says something stands in the chat."""
-    return [name for name, tool in registry.all_tools().items() if tool.speaks]
 
 
 def _deeds(actions: Sequence[AgentAction]) -> list[Deed]:

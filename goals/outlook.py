@@ -11,6 +11,7 @@ from memory.text import clip
 from tools.changes import Change, Finding, Verdict
 from tools.models import AgentAction
 from tools.undo import is_possible, told, told_of
+from tools.undo_many import why_lasting
 
 EXCERPT = 200
 
@@ -40,6 +41,10 @@ class Outlook:
         parts = [_part(part.change, part) for part in found if part.change and part.verdict is Verdict.UNDO]
         why = "" if possible else told_of(found)
         return cls(action, told(action), possible, parts, why)
+
+    @classmethod
+    def of_lasting(cls, action: AgentAction) -> Self:
+        return cls(action, told(action), False, [], why_lasting(action))
 
 
 def _part(change: Change, found: Finding) -> Part:

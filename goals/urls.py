@@ -18,6 +18,7 @@ from goals.views import (
     styleguide,
     welcome,
 )
+from tools.export import Format
 
 urlpatterns = [
     path("", home.home, name="home"),
@@ -38,6 +39,8 @@ urlpatterns = [
     path("notes/<uuid:note_id>/", notes.note, name="note"),
     path("notes/<uuid:note_id>/delete/", notes.note_delete, name="note_delete"),
     path("activity/", activity.activity, name="activity"),
+    path("activity/activity.csv", activity.activity_file, {"form": Format.CSV}, name="activity_csv"),
+    path("activity/activity.json", activity.activity_file, {"form": Format.JSON}, name="activity_json"),
     path("activity/undo/", activity.activity_undo, name="activity_undo"),
     path("approvals/", approvals.approvals, name="approvals"),
     path("approvals/trust/<uuid:thread_id>/<str:tool>/", approvals.trust_give, name="trust_give"),

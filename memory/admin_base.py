@@ -6,10 +6,13 @@ from typing import Any
 
 from django.contrib import admin
 from django.contrib.admin.models import CHANGE, LogEntry
+from django.contrib.contenttypes.models import ContentType
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+
+from memory.text import clean
 
 
 class ReadOnlyAdmin[M: Model](admin.ModelAdmin[M]):
@@ -41,6 +44,19 @@ def record(request: HttpRequest, objects: Iterable[Model], message: str) -> None
     """Write down that a member of staff did or saw something; the history of each object shows it."""
     assert request.user.pk is not None
     LogEntry.objects.log_actions(request.user.pk, objects, CHANGE, message)
+
+
+def record_use(request: HttpRequest, model: type[Model], message: str) -> None:
+    """Write down what a member of staff did with a list as a whole, such as a search or an export."""
+    kind, message = ContentType.objects.get_for_model(model), clean(message)
+    assert request.user.pk is not None
+    LogEntry.objects.create(
+        user_id=request.user.pk,
+        content_type=kind,
+        object_repr=message[:200],
+        action_flag=CHANGE,
+        change_message=message[:1000],
+    )
 
 
 def pretty(value: object) -> SafeString:

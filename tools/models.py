@@ -7,6 +7,7 @@ from django.db import models
 from django.db.models.functions import Now
 
 from memory.ids import new_id
+from memory.keyset import Order
 from memory.models import AgentRun, OwnedQuerySet, Thread
 from tools.base import Effect, Reversal, Risk
 
@@ -25,6 +26,7 @@ class ActionStatus(models.TextChoices):
 
 
 OPEN = (ActionStatus.INTENT, ActionStatus.STARTED)
+NEWEST_FIRST = Order(("created_at", "step", "position", "id"), descending=True)
 
 
 class Resolution(models.TextChoices):
@@ -57,7 +59,8 @@ class AgentAction(models.Model):
     """One tool call: journal, audit, approval target and undo record in one row.
 
     The id is deterministic (uuid5 of run, step, index), so that a row can be read again after a connection was lost
-    at its commit.
+    at its commit. PostgreSQL refuses to change what is final, or to delete it but with its thread (threat T19,
+    `tools/migrations/0006_append_only.py`): a new column needs a rule there.
     """
 
     id = models.UUIDField(primary_key=True, editable=False)
@@ -109,6 +112,7 @@ class AgentAction(models.Model):
         constraints = [models.UniqueConstraint(fields=["run", "step", "position"], name="one_action_per_call")]
         indexes = [
             models.Index(fields=["user", "-created_at"]),
+            models.Index(fields=["-created_at"], name="actions_by_time"),
             models.Index(fields=["repeats"], condition=models.Q(repeats__isnull=False), name="repeating_actions"),
             models.Index(fields=["undoes"], condition=models.Q(undoes__isnull=False), name="undoing_actions"),
         ]

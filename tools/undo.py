@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import Self
 from uuid import UUID
 
-from django.db.models import Q
 from django.db.models.functions import Now
 
 from memory.ids import new_id
@@ -21,7 +20,6 @@ from tools.models import ActionStatus, AgentAction
 from tools.restoring import CannotRestore, Restorer, all_restorers
 
 NAME = "undo_action"
-MOST_AT_ONCE = 200
 NOTHING = "There is nothing about this that could be undone."
 
 
@@ -74,25 +72,6 @@ class Standing:
         if found.verdict is Verdict.UNDO:
             self.seen[key] = found.target
         return found
-
-
-def undoable(owner: int, which: Q) -> list[AgentAction]:
-    """Of some calls of agents those that can be taken back, the one that took effect last first: one that waited for
-    approval may be older than what was done before it. At most MOST_AT_ONCE."""
-    mine = AgentAction.objects.filter(which, user_id=owner, status=ActionStatus.DONE, undone=False, run__isnull=False)
-    changed = mine.filter(undo__changes__0__isnull=False).select_related("thread")
-    return list(changed.order_by("-finished_at", "-step", "-position")[:MOST_AT_ONCE])
-
-
-def preview(actions: Sequence[AgentAction], owner: int) -> list[list[Finding]]:
-    """What would become of each of these, taken back in this order. Changes nothing."""
-    standing, found = Standing(owner), []
-    for action in actions:
-        trial = Standing(owner, seen=dict(standing.seen))
-        found.append(findings(action, trial))
-        if is_possible(found[-1]):
-            standing = trial
-    return found
 
 
 def recent(owner: int, thread_id: UUID, most: int) -> Iterable[AgentAction]:

@@ -11,11 +11,12 @@ from rest_framework.response import Response
 
 from agents import decisions
 from agents.api.base import Access, ApiView
-from agents.api.pages import Order, page
+from agents.api.pages import page
 from agents.api.schema import documented, listed
 from agents.approval_shapes import ApprovalShape, DecisionBody
 from agents.serializers import ActionShape, NothingBody, ResolutionBody, UndoShape
 from agents.undoing import take_back
+from memory.keyset import Order
 from tools.changes import Finding
 from tools.models import AgentAction, Approval, ApprovalState, Resolution
 from tools.trust import Scope

@@ -14,7 +14,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from agents.api.base import Access, ApiView, Body
-from agents.api.pages import Order, page
+from agents.api.pages import page
 from agents.api.schema import documented, listed
 from agents.live.seats import seats
 from agents.live.snapshot import message_json, tip
@@ -22,6 +22,7 @@ from agents.live.sse import event_stream
 from agents.models import DeviceToken
 from agents.serializers import AcceptedShape, ErrorShape, MessageBody, MessageShape, MessageWithFiles, run_json
 from agents.services import Accepted, assistant_of, send_message
+from memory.keyset import Order
 from memory.models import AgentRun, MessageQuerySet, Thread, ThreadMessage
 
 OLDEST_FIRST = Order(("position",), descending=False)

@@ -73,11 +73,16 @@ class Card:
     harmless: bool = False
 
 
+def is_asked_about(action: AgentAction) -> bool:
+    """Whether a call waits for its user."""
+    return awaits_approval(action) or (action.status == ActionStatus.UNKNOWN and not action.resolution)
+
+
 def card(action: AgentAction) -> Card | None:
     """The card of a call that waits for its user; None when nothing is asked."""
     if awaits_approval(action):
         return _approval(action)
-    if action.status == ActionStatus.UNKNOWN and not action.resolution:
+    if is_asked_about(action):
         why = action.error or action.output or _("It is not known whether this took effect.")
         return Card(action.pk, pairs(action), _resolutions(action), why=cut(why))
     return None

@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from pydantic import ValidationError
 
 from agents.live import markdown
-from agents.live.cards import Card, awaits_approval, card
+from agents.live.cards import Card, awaits_approval, card, is_asked_about
 from agents.live.turns import Part
 from memory.messages import ToolUse
 from memory.text import clip
@@ -39,7 +39,7 @@ class Step:
     state: a step state of the style sheet.
     verb, subject: the sentence; the verb is emphasised.
     since: when it began, while it is running. lasted: how long it took, once it is over.
-    action: whose details can be fetched. html: what unfolds. card: what the user is asked.
+    action: whose details can be fetched. html: what unfolds. asks: whether its user is asked something; card: what.
     undo: where to post to take it back, or to do it again once it is undone.
     """
 
@@ -53,17 +53,18 @@ class Step:
     lasted: timedelta | None = None
     action: UUID | None = None
     html: str = ""
+    asks: bool = False
     card: Card | None = None
     undo: str = ""
 
     @property
     def is_finished(self) -> bool:
-        return self.card is None and self.state in ("done", "quiet", "failed", "undone")
+        return not self.asks and self.state in ("done", "quiet", "failed", "undone")
 
 
 def step(part: Part) -> Step:
     if part.action is not None:
-        return _tool_step(part.message.pk, part.action)
+        return _tool_step(part.message.pk, part.action, card(part.action))
     message, metadata = part.message, part.metadata
     if part.is_report:
         verb = _("A helper reported")
@@ -82,26 +83,28 @@ def step(part: Part) -> Step:
 
 
 def shown_step(action: AgentAction) -> Step:
-    """A call by itself, outside of its conversation. Rows of `ActionQuerySet.with_standing`, with approvals."""
+    """A call by itself, outside of its conversation, without its card. Rows of `ActionQuerySet.with_standing`, with
+    approvals."""
     return _tool_step(action.pk, action)
 
 
-def _tool_step(message_id: UUID, action: AgentAction) -> Step:
+def _tool_step(message_id: UUID, action: AgentAction, shown_card: Card | None = None) -> Step:
     status = ActionStatus(action.status)
     verb, icon = sentence(action)
     is_open = status in OPEN
-    asked = card(action)
+    asks = is_asked_about(action)
     return Step(
         id=message_id,
         kind="tool",
-        state="waiting" if asked else "undone" if action.undone else _STATES[status],
+        state="waiting" if asks else "undone" if action.undone else _STATES[status],
         icon=icon,
         verb=verb,
         subject=_subject(action),
         since=action.started_at if is_open else None,
         lasted=None if is_open else _lasted(action),
         action=action.pk,
-        card=asked,
+        asks=asks,
+        card=shown_card,
         undo=_undo(action),
     )
 

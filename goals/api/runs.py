@@ -14,11 +14,12 @@ from rest_framework.response import Response
 
 from agents import services
 from agents.api.base import Access, ApiView
-from agents.api.pages import NEWEST_FIRST, Order, page
+from agents.api.pages import NEWEST_FIRST, page
 from agents.api.schema import documented, listed
 from agents.restart import restart
 from agents.serializers import ActionShape, NothingBody, RunShape, run_json
 from agents.stopping import stop_run
+from memory.keyset import Order
 from memory.models import AgentRun, RunQuerySet, RunStatus
 from tools.models import AgentAction
 

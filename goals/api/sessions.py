@@ -8,10 +8,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from agents.api.base import Access, ApiView
-from agents.api.pages import Order, page
+from agents.api.pages import page
 from agents.api.schema import documented, listed
 from agents.serializers import SessionShape, WholeSessionShape
 from goals.api.goals import GoalThread
+from memory.keyset import Order
 from memory.models import AgentHistory
 
 LATEST_FIRST = Order(("generation",), descending=True)

@@ -1,5 +1,6 @@
 """The staff's pages: each one opens, at a cost that does not grow, shows no secret and lets nothing be changed."""
 
+import json
 import re
 from collections.abc import Callable
 from datetime import timedelta
@@ -7,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from asgiref.sync import async_to_sync
 from django.contrib import admin
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Permission, User
@@ -352,3 +354,42 @@ def test_the_pages_of_rq_open_for_staff_alone(desk: Client, client: Client) -> N
         assert path.startswith("/admin/django-rq/")
         assert desk.get(path).status_code == 200
         assert client.get(path).status_code == 302
+
+
+@pytest.mark.django_db(transaction=True)
+def test_actions_are_filtered_and_searched_and_looking_for_words_is_written_down(desk: Client) -> None:
+    done = AgentActionFactory.create(summary="Shoes", undo={"changes": [{"kind": "note"}]})
+    failed = AgentActionFactory.create(status="error", error="Boots were not there.", tool="delete_note")
+    person = AgentActionFactory.create(run=None, thread=done.thread, user=done.user, tool="undo_action")
+    asked = {
+        "": [done, failed, person],
+        "state=undoable": [done],
+        "state=failed": [failed],
+        "by=person": [person],
+        "tool=delete_note": [failed],
+        f"q={failed.pk}": [failed],
+        f"q={done.user.email}": [done, person],
+        "q=boots were": [failed],
+        "q=%00": [done, failed, person],
+        "q=nowhere": [],
+    }
+    for query, expected in asked.items():
+        page = desk.get(f"{page_of(AgentAction, 'changelist')}?{query}").content.decode()
+        assert [each for each in (done, failed, person) if f"/{each.pk}/change/" in page] == expected, query
+        assert "Boots were not there" not in page
+        rows = async_to_sync(_read)(desk.get(f"{reverse('admin:tools_agentaction_json')}?{query}"))
+        assert {row["id"] for row in json.loads(rows)} == {str(each.pk) for each in expected}, query
+    written = set(LogEntry.objects.values_list("change_message", flat=True))
+    assert {"Searched: boots were", "Exported as json: q=boots+were", "Exported as json: everything"} <= written
+
+
+async def _read(answer: Any) -> bytes:
+    return b"".join([piece async for piece in answer])
+
+
+def test_only_who_may_look_at_actions_exports_them(client: Client) -> None:
+    AgentActionFactory.create()
+    client.force_login(UserFactory.create(is_staff=True))
+    for form in ("csv", "json"):
+        assert client.get(reverse(f"admin:tools_agentaction_{form}")).status_code == 403
+    assert not LogEntry.objects.exists()

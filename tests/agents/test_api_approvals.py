@@ -10,6 +10,7 @@ from agents.live.frames import partials
 from agents.live.screen import whole
 from memory.models import AgentRun, RunStatus, Thread, ThreadMessage
 from tests.factories import AgentActionFactory, AgentRunFactory, ApprovalFactory, ThreadMessageFactory, bearer
+from tests.rewriting import rewriting
 from tools.models import AgentAction, Approval
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("rung")]
@@ -107,7 +108,8 @@ def test_the_decision_of_somebody_else_is_about_nothing(approval: Approval) -> N
 
 
 def test_an_unknown_call_asks_what_became_of_it_and_takes_the_answer(approval: Approval) -> None:
-    AgentAction.objects.filter(pk=approval.pk).update(status="unknown", effect="verifiable", error="It may have.")
+    with rewriting():
+        AgentAction.objects.filter(pk=approval.pk).update(status="unknown", effect="verifiable", error="It may have.")
     client, page = page_of(approval)
     assert "It may have." in page
     found = re.findall(r'formaction="[^"]*/resolve/([^"]*)"', page)

@@ -35,6 +35,7 @@ from tests.factories import (
     bearer,
     nobody,
 )
+from tests.rewriting import rewriting
 from tools.models import AgentAction, Approval
 from tools.signature import digest
 
@@ -110,7 +111,8 @@ def make_undoable(owner: Person) -> None:
     """The one action of the matrix has an unknown outcome; let it be that of the note."""
     after = {"title": owner.canary, "body": owner.canary}
     created = {"kind": "note", "id": str(owner.ids["note_id"]), "name": "x", "before": None, "after": after}
-    AgentAction.objects.filter(pk=owner.ids["action_id"]).update(status="done", undo={"changes": [created]})
+    with rewriting():
+        AgentAction.objects.filter(pk=owner.ids["action_id"]).update(status="done", undo={"changes": [created]})
 
 
 @pytest.fixture(autouse=True)

@@ -22,6 +22,7 @@ from tests.agents.engine.test_orchestrator import assert_quiet, cells
 from tests.agents.engine.test_recovery import expire_leases
 from tests.llm_script import Reply
 from tests.llm_server import LLMServer
+from tests.rewriting import rewriting
 from tests.world import Killed, World
 from tools.models import AgentAction, Approval, ApprovalState, Resolution
 
@@ -175,7 +176,8 @@ def test_con_05_e_only_what_was_shown_can_be_approved(
     with pytest.raises(Refused) as refused:
         decide(asked, APPROVED, shown="0" * 64)
     assert refused.value.code == "changed"
-    AgentAction.objects.filter(pk=asked.pk).update(arguments={"text": "something else"})
+    with rewriting():
+        AgentAction.objects.filter(pk=asked.pk).update(arguments={"text": "something else"})
     with pytest.raises(Refused) as refused:
         decide(asked, APPROVED)
     assert refused.value.code == "changed"

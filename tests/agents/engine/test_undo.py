@@ -27,6 +27,7 @@ from tests.agents.engine.test_posting import Events, events
 from tests.factories import AgentActionFactory, AgentRunFactory, UserFactory, bearer
 from tests.llm_server import LLMServer, Reply
 from tests.processes import wait_until
+from tests.rewriting import rewriting
 from tools.base import ToolContext, ToolError
 from tools.cancel import CancelToken
 from tools.models import AgentAction
@@ -297,7 +298,8 @@ def test_an_agent_cannot_take_back_what_another_agent_did(
 ) -> None:
     action = act("update_note", id=str(note.pk), body="v2")
     other = create_goal(goal.user, "Another").thread
-    AgentAction.objects.filter(pk=action.pk).update(thread=other)
+    with rewriting():
+        AgentAction.objects.filter(pk=action.pk).update(thread=other)
 
     back = act("undo_action", id=str(action.pk))
 

@@ -34,6 +34,7 @@ from tests.agents.live.looks import payloads
 from tests.factories import GoalFactory, bearer
 from tests.llm_script import D, Raw, Reply, Status
 from tests.llm_server import LLMServer
+from tests.rewriting import rewriting
 from tests.world import World
 from tools.models import AgentAction, Approval, ApprovalState
 
@@ -306,9 +307,10 @@ def test_a_run_that_is_given_up_closes_its_calls_as_every_end_does(
     assert run.status == RunStatus.WAITING_APPROVAL
     AgentRun.objects.update(status=RunStatus.QUEUED, created_at=timezone.now() - timedelta(hours=7))
     AgentRun.objects.update(started_at=timezone.now() - timedelta(hours=7))
-    AgentAction.objects.filter(tool="post").update(status="started", finished_at=None)
     long_ago = {name: timezone.now() - timedelta(hours=7) for name in ("created_at", "started_at")}
-    AgentAction.objects.update(**long_ago)
+    with rewriting():
+        AgentAction.objects.filter(tool="post").update(status="started", finished_at=None)
+        AgentAction.objects.update(**long_ago)
     run.calls.update(created_at=timezone.now() - timedelta(hours=7), finished_at=None)
     assert abandon(run.pk, 3600)
     assert statuses() == ["unknown", "cancelled"]
