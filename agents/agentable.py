@@ -62,6 +62,11 @@ class Agentable(models.Model):
         """Variables of this kind's prompt template, beside those that every prompt has."""
         return {}
 
+    def written(self) -> str:
+        """What its owner has written about it, and no model ever changes; addresses in it may be opened
+        (`tools.seen`)."""
+        return ""
+
     def prompt_for(self, context_type: str) -> tuple[str, dict[str, object]]:
         """The prompt template and its variables for a run of that context type (mission A6); empty is the usual one."""
         return self.prompt, self.briefing()

@@ -13,9 +13,11 @@ from agents.refusals import Refused, queue_full
 from agents.services import open_thread, wake
 from agents.stopping import cancel_task, stop_run
 from memory.marks import mark
+from memory.metadata import MessageMetadata
 from memory.models import STOPPED, AgentRun, RunStatus, Source, Thread, ThreadMessage, Trigger
 from memory.pool import orm_connection
 from memory.text import clip
+from tools.seen import given_in
 
 # Of a title. Characters.
 TITLE_LENGTH = 200
@@ -51,7 +53,8 @@ def delegate(
         report_as_note=report_as_note,
     )
     most = settings.WAYMARK_MAX_QUEUED_PER_USER
-    if post(thread, instructions, trigger=Trigger.TASK, most=most, inside=True) is None:
+    known = MessageMetadata(addresses=given_in(parent.pk, instructions))
+    if post(thread, instructions, trigger=Trigger.TASK, metadata=known, most=most, inside=True) is None:
         raise queue_full()
     return task
 

@@ -24,8 +24,9 @@ def restart(run: AgentRun) -> None:
         raise Refused("unavailable", "The workers cannot be reached; try again in a moment.")
 
 
-def words(run: AgentRun) -> str:
-    """What the user has said since the agent's last answer.
+def words(run: AgentRun) -> tuple[str, MessageMetadata]:
+    """What the user has said since the agent's last answer, as one message. With a decision in it, it is one:
+    that quotes what the agent has written, so nothing in it is the user's own (`tools.seen`).
 
     Raises:
         Refused: see `restart`.
@@ -36,14 +37,19 @@ def words(run: AgentRun) -> str:
     said = ThreadMessage.objects.filter(thread=run.thread_id, position__lt=error.position)
     answers = said.filter(source=Source.AGENT, message_type=MessageType.TEXT).exclude(metadata__has_key="interim")
     answered = answers.aggregate(last=Max("position"))["last"] or 0
-    asked = said.filter(source=Source.USER, position__gt=answered).order_by("position")
+    asked = list(said.filter(source=Source.USER, position__gt=answered).order_by("position"))
     if not (text := "\n\n".join(map(_said, asked))):
         raise Refused("nothing_asked", "You have said nothing since the last answer.")
-    return text
+    decisions = [about for message in asked if (about := _metadata(message).decision)]
+    return text, MessageMetadata(decision=decisions[-1] if decisions else None)
 
 
 def _said(message: ThreadMessage) -> str:
     """What was attached is only named: it may be what the server refused."""
-    attached = MessageMetadata.model_validate(message.metadata).attachments
+    attached = _metadata(message).attachments
     names = f"[Attached before: {', '.join(each.name for each in attached)}]" if attached else ""
     return "\n".join(filter(None, (message.content, names)))
+
+
+def _metadata(message: ThreadMessage) -> MessageMetadata:
+    return MessageMetadata.model_validate(message.metadata)

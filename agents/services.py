@@ -21,7 +21,7 @@ from agents.prices import set_price
 from agents.refusals import Refused, queue_full, too_many_waiting
 from memory.attachments import Prepared, lock_quota, store
 from memory.ids import new_id
-from memory.metadata import MessageMetadata
+from memory.metadata import PLAIN, MessageMetadata
 from memory.models import (
     AgentHistory,
     AgentRun,
@@ -48,7 +48,11 @@ class Accepted:
 
 
 def send_message(
-    thread: Thread, content: str, client_message_id: UUID | None = None, files: Sequence[Upload] = ()
+    thread: Thread,
+    content: str,
+    client_message_id: UUID | None = None,
+    files: Sequence[Upload] = (),
+    metadata: MessageMetadata = PLAIN,
 ) -> Accepted:
     """Commit a user's message, with a queued run unless one is live already (which then picks the message up).
 
@@ -56,6 +60,7 @@ def send_message(
         thread: must come from the owner's door; its user is the author.
         client_message_id: the same id gives the same message and run, however often it is sent.
         files: what is attached; with it, the text may be blank.
+        metadata: of a message without files.
 
     Raises:
         Refused: the text is blank or too long, a file cannot be taken (see `attaching`), too many of the user's runs
@@ -69,7 +74,7 @@ def send_message(
             _check_waiting(thread)
             sent = _post_with_files(thread, content, client_message_id, prepared(files, thread.user_id))
         else:
-            sent = _post(thread, content, client_message_id)
+            sent = _post(thread, content, client_message_id, metadata=metadata)
     except psycopg.errors.UniqueViolation:
         sent = None
     if sent is None:

@@ -179,10 +179,12 @@ STORAGES = {
 }
 
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2_000_000
-from config.rest import *  # noqa: E402, F403 (all after .env was read)
+from config.asking import *  # noqa: E402, F403 (all after .env was read)
+from config.rest import *  # noqa: E402, F403
 from config.spending import *  # noqa: E402, F403
 from config.tools import *  # noqa: E402, F403
 from config.uploads import *  # noqa: E402, F403
+from config.web import *  # noqa: E402, F403
 from config.workers import *  # noqa: E402, F403
 
 # How long a request may take to come in, with its body (seconds), and how many connections there may be from one
@@ -204,6 +206,8 @@ AGENT_TOOLS = [
     "tools.builtin.actions.ListRecentActions",
     "tools.builtin.actions.UndoAction",
     "tools.builtin.recall.SearchAgentHistory",
+    "tools.builtin.web.WebSearch",
+    "tools.builtin.web.WebFetch",
 ]
 # What of that which tools change can be put back.
 AGENT_RESTORERS = ["tools.builtin.notes.NoteRestorer", "agents.tools.TaskRestorer"]
@@ -229,26 +233,6 @@ WAYMARK_MAX_CALLS = env.int("WAYMARK_MAX_CALLS", default=64)
 WAYMARK_MESSAGE_LENGTH = env.int("WAYMARK_MESSAGE_LENGTH", default=100_000)
 WAYMARK_OBSERVATION_LENGTH = env.int("WAYMARK_OBSERVATION_LENGTH", default=20_000)
 
-# A model that fails is asked again (docs/reliability.md "When the model fails"): first under the lease, then after
-# longer waits, each twice as long as the last. A vendor that asks for more than the longest ends the run. Seconds.
-WAYMARK_RETRY_HELD_TRIES = env.int("WAYMARK_RETRY_HELD_TRIES", default=2)
-WAYMARK_RETRY_HELD_SECONDS = env.float("WAYMARK_RETRY_HELD_SECONDS", default=1.5)
-WAYMARK_RETRY_HELD_LONGEST = env.float("WAYMARK_RETRY_HELD_LONGEST", default=10)
-WAYMARK_RETRY_FIRST_SECONDS = env.float("WAYMARK_RETRY_FIRST_SECONDS", default=10)
-WAYMARK_RETRY_LONGEST_SECONDS = env.float("WAYMARK_RETRY_LONGEST_SECONDS", default=900)
-WAYMARK_RETRY_RATE_LIMIT_TRIES = env.int("WAYMARK_RETRY_RATE_LIMIT_TRIES", default=5)
-WAYMARK_RETRY_NETWORK_TRIES = env.int("WAYMARK_RETRY_NETWORK_TRIES", default=3)
-WAYMARK_RETRY_OTHER_TRIES = env.int("WAYMARK_RETRY_OTHER_TRIES", default=2)
-# How long a model may say nothing before its call is given up (and repeated as above): nothing at all on the wire, of
-# servers that load a model first, and nothing but signs of life. Seconds.
-WAYMARK_MODEL_IDLE_SECONDS = env.float("WAYMARK_MODEL_IDLE_SECONDS", default=120)
-WAYMARK_SLOW_MODEL_IDLE_SECONDS = env.float("WAYMARK_SLOW_MODEL_IDLE_SECONDS", default=600)
-WAYMARK_MODEL_SILENT_SECONDS = env.float("WAYMARK_MODEL_SILENT_SECONDS", default=600)
-# Ollama: tokens of context to ask for when nothing else says it, and for how long a model stays loaded after a call.
-WAYMARK_OLLAMA_CONTEXT = env.int("WAYMARK_OLLAMA_CONTEXT", default=16_384)
-WAYMARK_OLLAMA_KEEP_SECONDS = env.int("WAYMARK_OLLAMA_KEEP_SECONDS", default=1_800)
-# Characters of one reply of a model, text and calls together; an answer is drawn again and again while it is written.
-WAYMARK_ANSWER_LENGTH = env.int("WAYMARK_ANSWER_LENGTH", default=200_000)
 # Sessions (mission B7, B8): archived when idle, cut when longer than so many tokens; how long a summary may take in
 # seconds, how much of a session it reads in characters, and after how many failures one is made without a model.
 WAYMARK_SESSION_IDLE_MINUTES = env.float("WAYMARK_SESSION_IDLE_MINUTES", default=30)

@@ -54,12 +54,12 @@ class Offered:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A standing word. only: with which arguments; empty when it covers all."""
+    """A standing word. exactly: with which arguments; empty when it covers all."""
 
     trust: Trust
     tool: str
     place: str
-    only: str
+    exactly: str
 
 
 def open_questions(user: User) -> Q:
@@ -120,7 +120,7 @@ def _decision(approval: Approval) -> Decision:
     state, how = {
         ApprovalState.APPROVED: ("done", _("approved")),
         ApprovalState.REJECTED: ("failed", _("rejected")),
-        ApprovalState.EXPIRED: ("queued", _("expired unasked, nothing was done")),
+        ApprovalState.EXPIRED: ("queued", _("expired; nothing was done")),
     }[ApprovalState(approval.state)]
     if approval.reason:
         how = f"{how}: “{approval.reason}”"

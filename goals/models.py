@@ -70,5 +70,8 @@ class Goal(Trusting, Agentable):
     def briefing(self) -> dict[str, object]:
         return {"title": self.title, "description": self.description}
 
+    def written(self) -> str:
+        return f"{self.title}\n{self.description}"
+
     def connection_id(self) -> UUID | None:
         return self.model_connection_id

@@ -34,6 +34,7 @@ class MessageMetadata(BaseModel):
         waits for that.
     more: whether one press allows more of that budget; dollars: how many, so that the run goes on.
     unpriced: kind of provider and model that have no price, which the run's budget needs.
+    addresses: those in a task's instructions that its sender was given itself (`tools.seen`).
     attempt, of: an error after which the run waits for the model and goes on by itself: which try it waits for, and
         how many there are. next_at: when it goes on.
     """
@@ -57,6 +58,7 @@ class MessageMetadata(BaseModel):
     of: int | None = None
     next_at: datetime | None = None
     attachments: tuple[Attached, ...] = ()
+    addresses: tuple[str, ...] = ()
 
     def stored(self) -> dict[str, object]:
         """What stands in the column: only what says something."""

@@ -126,6 +126,7 @@ class Tool[A: Arguments](ABC):
     pollable: the same call again is a way to wait for something, so it is never taken for a loop.
     contained: what it does stays inside, can be undone, and keeps the mark of a run that has read text of strangers.
     speaks: it says something to the user; the same words are said once in a run.
+    foreign: what it returns was written outside, and none of it by the model; an address in it may be opened (T10).
     """
 
     name: ClassVar[str]
@@ -140,6 +141,7 @@ class Tool[A: Arguments](ABC):
     pollable: ClassVar[bool] = False
     contained: ClassVar[bool] = False
     speaks: ClassVar[bool] = False
+    foreign: ClassVar[bool] = False
     timeout_seconds: ClassVar[float] = 30.0
     Arguments: type[A]
 
@@ -178,6 +180,11 @@ class Tool[A: Arguments](ABC):
     def is_contained(self, arguments: A, context: ToolContext) -> bool:
         """Whether one call is `contained`, where that depends on its arguments."""
         return self.contained
+
+    def withheld(self) -> str:
+        """Why nobody is offered the tool on this machine, in a sentence; empty when it is offered. Asked before every
+        run, so it must cost nothing."""
+        return ""
 
     def subject(self, arguments: A) -> str:
         """The object of the cell's sentence while the call runs ("Creating a note" + subject)."""

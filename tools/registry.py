@@ -29,10 +29,9 @@ def all_tools() -> Mapping[str, AnyTool]:
 
 def tools_for(audience: Audience, switched_off: frozenset[str], *, has_archives: bool = False) -> Mapping[str, AnyTool]:
     """The tools that an agent is offered, in the order of AGENT_TOOLS (a stable prompt prefix)."""
+    suits = {name: tool for name, tool in all_tools().items() if audience in tool.audience and name not in switched_off}
     return {
-        name: tool
-        for name, tool in all_tools().items()
-        if audience in tool.audience and name not in switched_off and (has_archives or not tool.needs_archives)
+        name: tool for name, tool in suits.items() if (has_archives or not tool.needs_archives) and not tool.withheld()
     }
 
 

@@ -23,9 +23,9 @@ def carry_out(run_id: UUID) -> None:
     if run is None:
         return
     try:
-        text = words(run)
+        text, metadata = words(run)
         if _archived(run.thread_id):
-            send_message(run.thread, text, uuid5(run.pk, "restart"))
+            send_message(run.thread, text, uuid5(run.pk, "restart"), metadata=metadata)
     except Refused as refused:
         log.warning("not started from the summary", run=str(run_id), why=refused.message)
 

@@ -7,11 +7,8 @@ a proxy that nobody chose in Waymark's settings.
 """
 
 import contextlib
-import functools
 import select
 import socket
-import ssl
-import threading
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -20,26 +17,13 @@ import httpx2
 
 from agents.providers import addresses
 from agents.providers.exchange import Exchange, mapped
+from tools import tls
 
 CONNECT_SECONDS = 10.0
 WRITE_SECONDS = 30.0
 KEEP_SECONDS = 30.0
 
 type Origin = tuple[str, bytes]
-
-_lock = threading.Lock()
-
-
-def ssl_context() -> ssl.SSLContext:
-    """The process's one context, because making it takes 20 ms, and 200 runs may begin at once. It trusts what the
-    system trusts."""
-    with _lock:
-        return _ssl_context()
-
-
-@functools.cache
-def _ssl_context() -> ssl.SSLContext:
-    return httpx2.create_ssl_context()
 
 
 class Line:
@@ -106,7 +90,7 @@ def _connect(fresh: socket.socket, address: Any, line: Line, seconds: float | No
 
 
 def _secure(connected: socket.socket, host: str, line: Line) -> socket.socket:
-    secured = ssl_context().wrap_socket(connected, server_hostname=host, do_handshake_on_connect=False)
+    secured = tls.ssl_context().wrap_socket(connected, server_hostname=host, do_handshake_on_connect=False)
     with _held(secured, line):
         secured.do_handshake()
     return secured

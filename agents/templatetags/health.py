@@ -10,6 +10,7 @@ from django.utils import timezone
 from agents.engine.presence import worker_seen
 from agents.live.stream import redis_client
 from memory.models import AgentRun, RunStatus
+from tools.searching import engine, withheld
 
 register = template.Library()
 
@@ -25,7 +26,7 @@ class Part(NamedTuple):
 @register.simple_tag
 def health() -> list[Part]:
     """The database is there, else this page would not be."""
-    return [Part("Database", True, "reachable"), _redis(), _worker(), _queue()]
+    return [Part("Database", True, "reachable"), _redis(), _worker(), _queue(), _search()]
 
 
 def _redis() -> Part:
@@ -49,3 +50,9 @@ def _queue() -> Part:
         return Part("Queue", True, f"empty, {AgentRun.objects.live().count()} at work")
     age = (timezone.now() - oldest).total_seconds()
     return Part("Queue", age < SLOW_SECONDS, f"{waiting.count()} waiting, the oldest for {age:.0f} s")
+
+
+def _search() -> Part:
+    """One that was never set up is not ill."""
+    chosen, reason = engine(), withheld()
+    return Part("Web search", not (chosen and reason), f"by {chosen.name}" if chosen and not reason else reason)

@@ -18,6 +18,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
+from pytest_django import Settings
 
 from agents.budgets.models import Budget
 from agents.live.stream import redis_client
@@ -305,8 +306,26 @@ def test_the_index_shows_how_the_parts_are(desk: Client, monkeypatch: pytest.Mon
     monkeypatch.setattr("agents.templatetags.health.worker_seen", lambda seconds: False)
     page = desk.get(reverse("admin:index")).content.decode()
     assert "none seen in the last minute" in page
-    assert "1 waiting, the oldest for 99 s" in page
+    assert re.search(r"1 waiting, the oldest for (99|1\d\d) s", page)
     assert page.count('data-well="no"') == 2
+
+
+@pytest.mark.parametrize(
+    ("chosen", "well", "told"),
+    [
+        ({}, "yes", "WAYMARK_SEARCH names nobody"),
+        ({"WAYMARK_SEARCH": "brave"}, "no", "WAYMARK_BRAVE_KEY"),
+        ({"WAYMARK_SEARCH": "brave", "WAYMARK_BRAVE_KEY": "canary"}, "yes", "by Brave Search"),
+    ],
+)
+def test_the_index_says_who_searches_the_web_or_why_nobody_does(
+    desk: Client, settings: Settings, chosen: dict[str, str], well: str, told: str
+) -> None:
+    for name, value in chosen.items():
+        setattr(settings, name, value)
+    page = desk.get(reverse("admin:index")).content.decode()
+    assert f'<li data-well="{well}"><strong>Web search</strong> <span>{told}' in page
+    assert "canary" not in page
 
 
 def test_health_shows_the_last_report_of_each_check(desk: Client) -> None:

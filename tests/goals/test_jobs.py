@@ -160,9 +160,9 @@ def test_many_helpers_cost_no_more_queries(
 ) -> None:
     helper(sender, "One")
     page(client)
-    with django_assert_max_num_queries(13):
+    with django_assert_max_num_queries(14):
         page(client)
     for number in range(10):
         helper(sender, f"Helper {number}")
-    with django_assert_max_num_queries(13):
+    with django_assert_max_num_queries(14):
         page(client)

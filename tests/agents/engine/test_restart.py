@@ -10,6 +10,7 @@ from django.urls import reverse
 from agents.engine import bell, jobs
 from goals.models import Goal
 from memory.degrade import HISTORY_REFUSED
+from memory.ids import new_id
 from memory.models import AgentHistory, AgentRun, ArchiveStatus, ThreadMessage
 from tests.agents.engine.test_orchestrator import cells
 from tests.agents.engine.test_quarantine import REFUSED
@@ -115,6 +116,20 @@ def test_a_model_that_will_not_sum_up_either_is_not_asked_for_ever(
     jobs.restart(str(asked.pop()))
     archived = AgentHistory.objects.get(thread=goal.thread)
     assert (archived.status, archived.model) == (ArchiveStatus.DONE, "")
+
+
+def test_what_was_decided_is_said_again_as_a_decision(
+    goal: Goal, refused: AgentRun, client: Client, asked: list[UUID], rung: list[UUID]
+) -> None:
+    """It quotes what the agent has written, so it does not become the user's own words."""
+    about = str(new_id())
+    ThreadMessage.objects.filter(thread=goal.thread, content="How far on Sunday?").update(metadata={"decision": about})
+    client.force_login(goal.user)
+    post(client, refused)
+    work(asked.pop(), rung)
+    again = ThreadMessage.objects.filter(thread=goal.thread, content="How far on Sunday?").latest("position")
+    assert again.run_id != refused.pk
+    assert again.metadata == {"decision": about}
 
 
 def test_only_a_refused_history_that_is_the_last_word_can_be_restarted(

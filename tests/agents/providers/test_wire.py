@@ -16,11 +16,11 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from agents.providers import wire
 from agents.providers.base import Endpoint, ModelRequest, ProviderError, TextDelta, Trouble
 from agents.providers.openai import OpenAIProvider
 from memory.messages import user
 from tests.llm_server import DONE, D, F
+from tools import tls
 from tools.cancel import Cancelled, CancelToken
 
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n"
@@ -99,7 +99,7 @@ def _take_request(peer: socket.socket) -> None:
 def trusted(certificate: Path, monkeypatch: pytest.MonkeyPatch) -> ssl.SSLContext:
     """The server's context; the client trusts its certificate."""
     client = ssl.create_default_context(cafile=certificate)
-    monkeypatch.setattr(wire, "ssl_context", lambda: client)
+    monkeypatch.setattr(tls, "ssl_context", lambda: client)
     server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     server.load_cert_chain(certificate)
     return server
@@ -167,4 +167,4 @@ def test_a_certificate_that_nobody_vouches_for_is_refused(certificate: Path, pee
 
 
 def test_the_process_has_one_context() -> None:
-    assert wire.ssl_context() is wire.ssl_context()
+    assert tls.ssl_context() is tls.ssl_context()

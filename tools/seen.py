@@ -1,0 +1,79 @@
+"""Which addresses an agent may open: those that it was given (threat T10).
+
+An address that a model makes up can carry away what it has read. One that stands in what the user wrote, or in what
+came from outside, cannot: it was there before. What the model has written itself does not count, wherever it comes
+back from: a note, an earlier session, a helper's report, the instructions that it gave to a helper.
+"""
+
+import re
+from collections.abc import Iterator
+from itertools import chain
+from typing import Final
+from uuid import UUID
+
+from django.apps import apps
+from django.db.models.fields.json import KT
+
+from memory.models import Attachment, Source, Thread, ThreadMessage, Trigger
+from tools.models import ActionStatus, AgentAction
+from tools.registry import all_tools
+
+ADDRESS: Final = re.compile(r"https?://[^\s<>\"'`{}|\\^#]+", re.IGNORECASE)
+BRACKETS: Final = re.compile(r"[()\[\]]")
+STOPS: Final = ".,;:!?*~"
+# Of an address that goes on, only the beginning would be meant. A stop at the end of a sentence does not go on.
+GOES_ON: Final = r"(?![.,;:!?*'()\[\]~]*[a-zA-Z0-9/_\-&=+%@$])"
+MOST: Final = 50
+
+
+def was_given(thread_id: UUID, address: str) -> bool:
+    """Whether an address, without its fragment, stands exactly so in what the agent of a thread was given."""
+    exactly = re.compile(re.escape(address) + GOES_ON)
+    given = chain(
+        _about(thread_id), _said(thread_id, address), _attached(thread_id, address), _come_back(thread_id, address)
+    )
+    return any(map(exactly.search, given)) or _handed_on(thread_id, address)
+
+
+def given_in(thread_id: UUID, text: str) -> tuple[str, ...]:
+    """The addresses in a text of this thread's agent that it was given itself, and so may hand on (`MOST` at most)."""
+    found = dict.fromkeys(chain.from_iterable(map(_readings, ADDRESS.findall(text))))
+    return tuple(address for address in [*found][:MOST] if was_given(thread_id, address))
+
+
+def _readings(found: str) -> Iterator[str]:
+    """What stands after an address, or around it, may be a part of it."""
+    yield found.rstrip(STOPS)
+    yield found.rstrip(STOPS + ")]")
+    yield BRACKETS.split(found)[0].rstrip(STOPS)
+
+
+def _about(thread_id: UUID) -> Iterator[str]:
+    """What the user wrote about what the agent is put to work on (`agents.agentable.Agentable.written`)."""
+    for kind in Thread.objects.filter(pk=thread_id).values_list("kind", flat=True):
+        for agentable in apps.get_model(kind)._default_manager.filter(thread=thread_id):
+            yield agentable.written()  # type: ignore[attr-defined]
+
+
+def _said(thread_id: UUID, address: str) -> Iterator[str]:
+    """What the user wrote: a decision quotes the call that it is about, and what begins a task is its sender's."""
+    said = ThreadMessage.objects.filter(thread=thread_id, source=Source.USER, content__contains=address)
+    typed = said.exclude(metadata__has_key="decision").filter(run__isnull=False).exclude(run__trigger=Trigger.TASK)
+    return typed.values_list("content", flat=True).iterator()
+
+
+def _attached(thread_id: UUID, address: str) -> Iterator[str]:
+    files = Attachment.objects.filter(thread=thread_id).annotate(words=KT("block__text"))
+    return files.filter(words__contains=address).values_list("words", flat=True).iterator()
+
+
+def _come_back(thread_id: UUID, address: str) -> Iterator[str]:
+    foreign = [name for name, tool in all_tools().items() if tool.foreign]
+    calls = AgentAction.objects.filter(thread=thread_id, tool__in=foreign, status=ActionStatus.DONE)
+    return calls.filter(output__contains=address).order_by("-created_at").values_list("output", flat=True).iterator()
+
+
+def _handed_on(thread_id: UUID, address: str) -> bool:
+    """Whether the agent that sent this one off was given the address and wrote it into the instructions."""
+    messages = ThreadMessage.objects.filter(thread=thread_id, run__trigger=Trigger.TASK)
+    return messages.filter(metadata__addresses__contains=[address]).exists()
