@@ -3,6 +3,10 @@
 # deploy/ shows how web and workers run apart, on servers of your own.
 FROM python:3.13-slim
 
+# Commands of agents run inside bubblewrap, where the container may make namespaces (docs/operations.md).
+RUN apt-get update -qq && apt-get install -qq --yes --no-install-recommends bubblewrap \
+    && rm -rf /var/lib/apt/lists/*
+
 # PostgreSQL wants a user with a name.
 RUN useradd --system --uid 10001 --home-dir /data --shell /usr/sbin/nologin waymark \
     && install -d -o waymark -g waymark -m 700 /data

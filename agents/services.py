@@ -34,6 +34,7 @@ from memory.models import (
     Trigger,
 )
 from memory.text import clean
+from tools.file_settling import forget_sources
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,8 +155,9 @@ def retry_now(run: AgentRun) -> None:
 
 
 def trust_again(thread: Thread) -> None:
-    """Take the mark off a thread and its notes: its user has looked at what the agent read, and vouches for it."""
+    """Take the mark off a thread, its notes and files: its user has looked at what the agent read, and vouches."""
     with transaction.atomic():
+        forget_sources(thread.pk)  # first: whoever changes a file locks the workspace before the thread
         Thread.objects.filter(pk=thread.pk).update(sources=[])
         Note.objects.filter(thread=thread).update(sources=[])
 

@@ -21,6 +21,7 @@ from memory.models import STOPPED, AgentRun, OwnedQuerySet, Source, Thread
 from memory.news import tell
 from memory.text import clip
 from tools.models import AgentAction
+from tools.sandbox.folder import Folder
 
 # How long a deletion waits for runs to end that it has just stopped.
 PATIENCE_SECONDS = 3.0
@@ -105,3 +106,5 @@ def delete_thread(thread: Thread) -> None:
         release_all(family)
         bequeath(thread, family)
         Thread.objects.filter(pk__in=family).delete()
+        for each in family:
+            transaction.on_commit(Folder(each).forget)

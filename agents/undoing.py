@@ -15,7 +15,7 @@ from memory.models import Thread
 from memory.news import tell
 from tools import trust
 from tools.models import AgentAction
-from tools.undo import CannotUndo, holding, locked, recorded, told, undo
+from tools.undo import CannotUndo, Undone, holding, locked, recorded, told, told_of, undo
 
 UNDONE = "You undid what it did."
 
@@ -42,16 +42,16 @@ def take_back(action: AgentAction, user: User) -> AgentAction:
             undone = undo(now, user.pk)
         except CannotUndo as problem:
             raise Refused("not_undone", str(problem)) from problem
-        done = recorded(action, user.pk, undone.record)
+        done = recorded(action, user.pk, undone)
         trust.revoke(trusted_as(action.thread), action.tool, UNDONE)
-        tell(action.thread_id, f"The user has {_news(action)}")
+        tell(action.thread_id, f"The user has {_news(action)}" if undone.is_whole else _half(action, undone))
         transaction.on_commit(partial(_announce, action.thread, undone.touched))
     return done
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What became of one of several actions: its undo, or why it stays."""
+    """What became of one of several actions: its undo, if there is one, and why it stays, or a part of it."""
 
     action: AgentAction
     undo: AgentAction | None
@@ -65,13 +65,19 @@ def take_back_all(actions: Iterable[AgentAction], user: User) -> list[Taken]:
 
 def _taken(action: AgentAction, user: User) -> Taken:
     try:
-        return Taken(action, take_back(action, user))
+        done = take_back(action, user)
     except Refused as refused:
         return Taken(action, None, refused.message)
+    is_whole = AgentAction.objects.filter(pk=action.pk, undone=True).exists()
+    return Taken(action, done, "" if is_whole else done.output)
 
 
 def _news(action: AgentAction) -> str:
     return f"done this again: {told(action.undoes)}" if action.undoes else f"undone this: {told(action)}"
+
+
+def _half(action: AgentAction, undone: Undone) -> str:
+    return f"The user has tried to take this back, which went half-way: {told(action)}. {told_of(undone.parts)}"
 
 
 def _announce(thread: Thread, touched: Sequence[UUID]) -> None:

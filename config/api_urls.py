@@ -13,6 +13,7 @@ from agents.api.prices import OnePrice, Prices
 from agents.api.threads import AssistantEvents, AssistantMessages
 from goals.api.actions import Actions
 from goals.api.costs import Costs
+from goals.api.files import GoalFile, GoalFiles
 from goals.api.goals import GoalEvents, GoalMessages, Goals, OneGoal
 from goals.api.notes import GoalNotes, OneNote
 from goals.api.runs import OneRun, RestartRun, RetryRun, RunActions, Runs, StopRun
@@ -30,6 +31,8 @@ urlpatterns = declared(
         path("goals/<id:goal_id>/messages", GoalMessages.as_view(), name="goal_messages"),
         path("goals/<id:goal_id>/events", GoalEvents.as_view(), name="goal_events"),
         path("goals/<id:goal_id>/notes", GoalNotes.as_view(), name="goal_notes"),
+        path("goals/<id:goal_id>/files", GoalFiles.as_view(), name="goal_files"),
+        path("goals/<id:goal_id>/files/<path:path>", GoalFile.as_view(), name="goal_file"),
         path("notes/<id:note_id>", OneNote.as_view(), name="note"),
         path("goals/<id:goal_id>/sessions", GoalSessions.as_view(), name="goal_sessions"),
         path("sessions/<id:session_id>", OneSession.as_view(), name="session"),

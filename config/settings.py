@@ -186,6 +186,10 @@ from config.tools import *  # noqa: E402, F403
 from config.uploads import *  # noqa: E402, F403
 from config.web import *  # noqa: E402, F403
 from config.workers import *  # noqa: E402, F403
+from config.workspaces import *  # noqa: E402, F403
+
+# The files of agents, a folder each; on several machines a volume that all web and worker processes share.
+WAYMARK_WORKSPACES = Path(env.str("WAYMARK_WORKSPACES", default=str(DATA_DIR / "workspaces"))).resolve()
 
 # How long a request may take to come in, with its body (seconds), and how many connections there may be from one
 # address at once; 0 sets no limit, and neither do proxies, on this machine or named by WAYMARK_PROXIES.
@@ -208,9 +212,18 @@ AGENT_TOOLS = [
     "tools.builtin.recall.SearchAgentHistory",
     "tools.builtin.web.WebSearch",
     "tools.builtin.web.WebFetch",
+    "tools.builtin.workspace.ListDir",
+    "tools.builtin.workspace.ReadFile",
+    "tools.builtin.workspace.WriteFile",
+    "tools.builtin.workspace.DeleteFile",
+    "tools.builtin.commands.RunCmd",
 ]
 # What of that which tools change can be put back.
-AGENT_RESTORERS = ["tools.builtin.notes.NoteRestorer", "agents.tools.TaskRestorer"]
+AGENT_RESTORERS = [
+    "tools.builtin.notes.NoteRestorer",
+    "agents.tools.TaskRestorer",
+    "tools.file_restoring.FileRestorer",
+]
 
 # Limits of one run (mission B1). Same tool: without anything new. Failures: replies in a row whose calls all failed.
 WAYMARK_MAX_ITERATIONS = env.int("WAYMARK_MAX_ITERATIONS", default=20)

@@ -7,6 +7,8 @@ from rest_framework import serializers
 
 from agents.serializers import Strict, TextField
 from goals.models import Goal, GoalStatus
+from tools.filing import Files
+from tools.sandbox.listing import Entry
 
 
 class GoalBody(Strict):
@@ -58,6 +60,23 @@ class GoalShape(serializers.ModelSerializer[Goal]):
             *("active_at", "created_at"),
         ]
         read_only_fields = fields
+
+
+class FileBody(Strict):
+    file = serializers.FileField(allow_empty_file=True)
+    path = TextField(required=False, help_text="Where it is to be, with its name; left out, its own name")
+
+
+class FileShape(serializers.Serializer[Entry]):
+    path = serializers.CharField(help_text="Relative to the workspace; it goes into the file's address")
+    size = serializers.IntegerField(help_text="Bytes")
+    changed_at = serializers.DateTimeField()
+
+
+class FilesShape(serializers.Serializer[Files]):
+    results = FileShape(many=True, source="entries")
+    used = serializers.IntegerField(help_text="Bytes that all of them take")
+    most = serializers.IntegerField(help_text="Bytes that they may take")
 
 
 def goal_json(goal: Goal) -> dict[str, Any]:

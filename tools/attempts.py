@@ -7,11 +7,15 @@ from uuid import UUID
 from django.conf import settings
 
 from memory.messages import Message, ToolResult, ToolUse, tool as tool_message
-from memory.text import clean, shortened
+from memory.text import clean, clip, shortened
 from tools.base import UNCERTAIN, Arguments, Effect, Outcome, Reversal, Risk
 from tools.changes import UndoRecord
 from tools.models import ActionStatus
 from tools.registry import AnyTool
+from tools.untrusted import wrapped
+
+LONGEST_SOURCES = 500
+"""Of the names on one label, in characters."""
 
 STOPPED = "Stopped by the user before it had ended."
 UNKNOWN = (
@@ -54,7 +58,7 @@ class Attempt:
         return Result(
             self,
             ActionStatus.DONE,
-            observation(outcome.observation),
+            self._labelled(observation(outcome.observation), outcome.sources),
             clean(outcome.summary),
             outcome.undo,
             outcome.touched,
@@ -63,7 +67,7 @@ class Attempt:
         )
 
     def fails(self, problem: str, sources: Sequence[str] = ()) -> "Result":
-        return Result(self, ActionStatus.ERROR, observation(problem), sources=sources)
+        return Result(self, ActionStatus.ERROR, self._labelled(observation(problem), sources), sources=sources)
 
     def denied(self, why: str) -> "Result":
         return Result(self, ActionStatus.DENIED, observation(why))
@@ -79,6 +83,11 @@ class Attempt:
 
     def unknown(self, how: str) -> "Result":
         return Result(self, ActionStatus.UNKNOWN, UNKNOWN.format(how=how))
+
+    def _labelled(self, text: str, sources: Sequence[str]) -> str:
+        """Text of strangers says what it is, whichever tool brings it (mission D10)."""
+        labels_itself = self.tool is not None and self.tool.foreign
+        return wrapped(clip(", ".join(sources), LONGEST_SOURCES), text) if sources and not labels_itself else text
 
 
 @dataclass(frozen=True, slots=True)

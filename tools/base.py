@@ -126,7 +126,8 @@ class Tool[A: Arguments](ABC):
     pollable: the same call again is a way to wait for something, so it is never taken for a loop.
     contained: what it does stays inside, can be undone, and keeps the mark of a run that has read text of strangers.
     speaks: it says something to the user; the same words are said once in a run.
-    foreign: what it returns was written outside, and none of it by the model; an address in it may be opened (T10).
+    foreign: what it returns was written outside, and none of it by the model; an address in it may be opened (T10). It
+        labels that itself (`tools.untrusted`), so that its own words stand beside it.
     """
 
     name: ClassVar[str]

@@ -37,12 +37,13 @@ class UndoRecord(BaseModel):
 
 class Verdict(StrEnum):
     """What an undo does with a change. BACK_ALREADY: it is as before, nothing is to be done. CONFLICT: it was changed
-    since. LASTING: nobody can take it back."""
+    since. LASTING: nobody can take it back. FAILED: it was tried and did not succeed; it may be tried again."""
 
     UNDO = "undo"
     BACK_ALREADY = "back_already"
     CONFLICT = "conflict"
     LASTING = "lasting"
+    FAILED = "failed"
 
 
 @dataclass(frozen=True, slots=True)

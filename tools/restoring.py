@@ -17,12 +17,14 @@ class CannotRestore(Exception):
 
 
 class Restorer(ABC):
-    """Of things in our own database, all of one kind. Stateless.
+    """Of things of one kind. Stateless. Both methods find only what is the owner's, whatever the key says.
 
-    Both methods find only what is the owner's, whatever the key says.
+    transactional: the things are in our own database, so all of them are put back or none. Others are put back after
+        them, one by one, and what fails of those is told (case UND-03).
     """
 
     kind: ClassVar[str]
+    transactional: ClassVar[bool] = True
 
     @abstractmethod
     def read(self, owner: int, key: str, *, lock: bool = False) -> Image | None:

@@ -52,7 +52,7 @@ def _about(thread_id: UUID) -> Iterator[str]:
     """What the user wrote about what the agent is put to work on (`agents.agentable.Agentable.written`)."""
     for kind in Thread.objects.filter(pk=thread_id).values_list("kind", flat=True):
         for agentable in apps.get_model(kind)._default_manager.filter(thread=thread_id):
-            yield agentable.written()  # type: ignore[attr-defined]
+            yield agentable.written()
 
 
 def _said(thread_id: UUID, address: str) -> Iterator[str]:

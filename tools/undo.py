@@ -1,11 +1,12 @@
 """Taking back what calls did: what would become of each part, and the undo, which is an action itself, so that it can
 be taken back in turn (mission D8, cases UND-01 and UND-02).
 
-Lock order: action, things, thread. Of one action all is taken back or nothing.
+Lock order: action, things, thread. Of what one action did in our database all is taken back or nothing, and nothing at
+all when something was changed since; what lies elsewhere comes last, and what fails of that is told (case UND-03).
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Self
 from uuid import UUID
 
@@ -29,7 +30,7 @@ class CannotUndo(Exception):
     @classmethod
     def because(cls, parts: Sequence[Finding]) -> Self:
         """Of what nothing can be taken back as it stands."""
-        kept = [part for part in parts if part.verdict in (Verdict.CONFLICT, Verdict.LASTING)]
+        kept = [part for part in parts if part.verdict in (Verdict.CONFLICT, Verdict.LASTING, Verdict.FAILED)]
         if not kept:
             return cls("It is as it was before; there is nothing to undo.")
         return cls(f"Nothing was undone. {told_of(kept)}")
@@ -40,11 +41,16 @@ class Undone:
     """
     record: what the undo changed in turn. parts: what became of each part.
     touched: the actions that stand otherwise now: this one, and if it was an undo itself, what that had taken back.
+        None when a part has failed, because then it can be tried again.
     """
 
     record: UndoRecord
     parts: Sequence[Finding]
-    touched: Sequence[UUID]
+    touched: Sequence[UUID] = ()
+
+    @property
+    def is_whole(self) -> bool:
+        return all(part.verdict is not Verdict.FAILED for part in self.parts)
 
 
 @dataclass(slots=True)
@@ -156,28 +162,54 @@ def undo(action: AgentAction, owner: int) -> Undone:
     parts = findings(action, Standing(owner, lock=True))
     if not is_possible(parts):
         raise CannotUndo.because(parts)
+    done = [parts[place] for place in _put_back(parts, owner)]
+    if not done:
+        raise CannotUndo.because(parts)
+    undone = Undone(_record(done), parts)
+    return replace(undone, touched=_marked(action)) if undone.is_whole else undone
+
+
+def _put_back(parts: list[Finding], owner: int) -> Iterator[int]:
+    """Put back what can be: first what is in our database, of which nothing may fail, then the rest, of which what has
+    failed is put down as that. Yields the places of what was put back.
+
+    Raises:
+        CannotUndo: something in our database could not be put back.
+    """
+    due = [place for place, part in enumerate(parts) if part.verdict is Verdict.UNDO]
+    for place in sorted(due, key=lambda place: not _restorer(parts[place]).transactional):
+        part = parts[place]
+        assert part.change is not None
+        try:
+            _restorer(part).write(owner, part.change.id, part.target)
+        except CannotRestore as error:
+            if _restorer(part).transactional:
+                raise CannotUndo(f"“{part.change.name}” cannot be put back: {error}") from error
+            parts[place] = replace(part, verdict=Verdict.FAILED, why=f"It cannot be put back: {error}")
+        else:
+            yield place
+
+
+def _record(done: Iterable[Finding]) -> UndoRecord:
+    """What was put back, as a change that can be taken back in turn, if it can."""
     changes: list[Change] = []
     lasting: list[str] = []
-    for part in parts:
-        if part.change and part.verdict is Verdict.UNDO:
-            restorer = all_restorers()[part.change.kind]
-            _put_back(restorer, part.change, part.target, owner)
-            changes.append(restorer.change(part.change.id, part.change.name, part.now, part.target))
-            lasting += filter(None, [restorer.refusal(part.target, part.now)])
-    record = UndoRecord(lasting=tuple(lasting)) if lasting else UndoRecord(changes=tuple(changes))
-    return Undone(record, parts, _marked(action))
+    for part in done:
+        assert part.change is not None
+        restorer = _restorer(part)
+        changes.append(restorer.change(part.change.id, part.change.name, part.now, part.target))
+        lasting += filter(None, [restorer.refusal(part.target, part.now)])
+    return UndoRecord(lasting=tuple(lasting)) if lasting else UndoRecord(changes=tuple(changes))
+
+
+def _restorer(part: Finding) -> Restorer:
+    assert part.change is not None
+    return all_restorers()[part.change.kind]
 
 
 def locked(action_id: UUID, owner: int) -> AgentAction | None:
     """An action of the owner, which nobody else takes back until the transaction ends."""
     return AgentAction.objects.select_for_update(no_key=True).filter(pk=action_id, user_id=owner).first()
-
-
-def _put_back(restorer: Restorer, change: Change, target: Image | None, owner: int) -> None:
-    try:
-        restorer.write(owner, change.id, target)
-    except CannotRestore as error:
-        raise CannotUndo(f"“{change.name}” cannot be put back: {error}") from error
 
 
 def _marked(action: AgentAction) -> list[UUID]:
@@ -191,8 +223,8 @@ def _marked(action: AgentAction) -> list[UUID]:
         each, undone = each.undoes, not undone
 
 
-def recorded(action: AgentAction, owner: int, record: UndoRecord) -> AgentAction:
-    """Write down that a person took an action back: an action of theirs, without a run."""
+def recorded(action: AgentAction, owner: int, undone: Undone) -> AgentAction:
+    """Write down that a person took an action back, with what became of each part: an action without a run."""
     return AgentAction.objects.create(
         id=new_id(),
         thread_id=action.thread_id,
@@ -207,7 +239,8 @@ def recorded(action: AgentAction, owner: int, record: UndoRecord) -> AgentAction
         arguments={"id": str(action.pk)},
         status=ActionStatus.DONE,
         summary=quoted(action),
-        undo=record.model_dump(mode="json"),
+        output=told_of(undone.parts),
+        undo=undone.record.model_dump(mode="json"),
         undoes=action,
         started_at=Now(),
         finished_at=Now(),

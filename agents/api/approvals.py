@@ -80,7 +80,7 @@ class UndoAction(ApiView):
     @documented("Take a call back; answers the undo, which can be taken back in turn", {200: ActionShape})
     def post(self, request: Request, action_id: UUID) -> Response:
         """Twice is the same as once. 400 with the code not_undone, and nothing is taken back, when it was changed since
-        or cannot be undone."""
+        or cannot be undone. `output` says what became of each part; what failed can be tried again."""
         action = get_object_or_404(AgentAction.objects.for_user(self.user), pk=action_id)
         self.body(NothingBody)
         return Response(ActionShape(take_back(action, self.user)).data)

@@ -10,9 +10,10 @@ from django.contrib.sessions.models import Session
 from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
 
-from agents.engine import health
+from agents.engine import health, presence
 from agents.engine.archiving import ring_for_due
 from memory.locks import TICK_LOCK
+from tools.sandbox import selftest
 
 log = structlog.get_logger(__name__)
 
@@ -21,6 +22,7 @@ def run(stopped: threading.Event) -> None:
     """Tick until told to stop."""
     while not stopped.is_set():
         tick()
+        presence.tell_of_commands(selftest.renew())
         stopped.wait(settings.WAYMARK_TICK_SECONDS)
 
 

@@ -21,8 +21,10 @@ from agents.live.snapshot import Place, place
 from agents.models import AgentTask, CallStatus, ModelCall, UserAgent
 from agents.services import assistant_of
 from memory.models import AgentRun, Note, RunStatus, Thread
+from tools.file_models import WorkspaceFile
 
 NOTES_SHOWN: Final = 8
+FILES_SHOWN: Final = 6
 RUNS_SHOWN: Final = 5
 TASKS_SHOWN: Final = 8
 
@@ -164,9 +166,12 @@ def panel(agent: Agentable) -> SafeString:
     notes = Note.objects.filter(thread=thread)
     tasks = AgentTask.objects.filter(parent=thread)
     runs = AgentRun.objects.filter(thread=thread)
+    files = WorkspaceFile.objects.filter(workspace=thread.pk)
     context = {
         "agent": agent,
         "thread": thread,
+        "files": files.order_by("-updated_at")[:FILES_SHOWN],
+        "files_count": files.count(),
         "notes": notes.defer("body")[:NOTES_SHOWN],
         "notes_count": notes.count(),
         "tasks": tasks.defer("instructions", "result").order_by("-created_at")[:TASKS_SHOWN],

@@ -7,7 +7,7 @@ from django import template
 from django.db.models import Min
 from django.utils import timezone
 
-from agents.engine.presence import worker_seen
+from agents.engine.presence import commands_withheld, worker_seen
 from agents.live.stream import redis_client
 from memory.models import AgentRun, RunStatus
 from tools.searching import engine, withheld
@@ -26,7 +26,7 @@ class Part(NamedTuple):
 @register.simple_tag
 def health() -> list[Part]:
     """The database is there, else this page would not be."""
-    return [Part("Database", True, "reachable"), _redis(), _worker(), _queue(), _search()]
+    return [Part("Database", True, "reachable"), _redis(), _worker(), _queue(), _search(), *_commands()]
 
 
 def _redis() -> Part:
@@ -40,6 +40,15 @@ def _redis() -> Part:
 def _worker() -> Part:
     seen = worker_seen(seconds=60)
     return Part("Worker", seen, "seen in the last minute" if seen else "none seen in the last minute")
+
+
+def _commands() -> list[Part]:
+    """Whether the sandbox holds, as the workers have found it."""
+    try:
+        withheld = commands_withheld()
+    except redis.RedisError:
+        return []
+    return [Part("Commands", not withheld, " ".join(withheld) or "the sandbox holds")]
 
 
 def _queue() -> Part:

@@ -21,6 +21,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from agents.budgets.models import Budget
+from agents.engine import presence
 from agents.live.stream import redis_client
 from agents.models import AgentTask, DeviceToken, HealthReport, ModelCall, ModelConnection, UserAgent
 from goals.models import Goal
@@ -326,6 +327,15 @@ def test_the_index_says_who_searches_the_web_or_why_nobody_does(
     page = desk.get(reverse("admin:index")).content.decode()
     assert f'<li data-well="{well}"><strong>Web search</strong> <span>{told}' in page
     assert "canary" not in page
+
+
+def test_the_index_tells_why_commands_are_withheld(desk: Client) -> None:
+    redis_client().delete(presence._commands_key())
+    presence.tell_of_commands("")
+    assert "the sandbox holds" in desk.get("/admin/").text
+    presence.tell_of_commands("Commands are withheld: bwrap is not there.")
+    assert "Commands are withheld: bwrap is not there." in desk.get("/admin/").text
+    redis_client().delete(presence._commands_key())
 
 
 def test_health_shows_the_last_report_of_each_check(desk: Client) -> None:

@@ -60,7 +60,7 @@ def test_every_operation_but_the_sign_in_needs_a_token(schema: dict[str, Any]) -
 def test_ids_in_addresses_are_uuids(schema: dict[str, Any]) -> None:
     for name, operation in operations(schema):
         for parameter in operation.get("parameters", []):
-            if parameter["in"] == "path":
+            if parameter["in"] == "path" and parameter["name"] != "path":
                 assert parameter["schema"] == {"type": "string", "format": "uuid"}, name
 
 

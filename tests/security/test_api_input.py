@@ -34,7 +34,8 @@ def lists(caller: Person) -> list[str]:
     gets = [
         route
         for route in own_routes()
-        if hasattr(view_of(route), "get") and not str(route.name).endswith(("events", "attachment", "thumbnail"))
+        if hasattr(view_of(route), "get")
+        and not str(route.name).endswith(("events", "attachment", "thumbnail", "file"))
     ]
     addresses = [address(route, caller.ids) for route in gets]
     return [each for each in addresses if "results" in Client().get(each, headers=bearer(caller.user)).json()]

@@ -4,10 +4,10 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
-from uuid import UUID
 
 import pytest
 from django.contrib.auth.models import User
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db.models import Model
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
@@ -36,7 +36,10 @@ from tests.factories import (
     nobody,
 )
 from tests.rewriting import rewriting
+from tools import files
+from tools.file_models import Writer
 from tools.models import AgentAction, Approval
+from tools.sandbox.folder import Folder
 from tools.signature import digest
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -79,7 +82,7 @@ class Person:
     """A user with one of everything."""
 
     user: User
-    ids: dict[str, UUID]
+    ids: dict[str, Any]
 
     @property
     def canary(self) -> str:
@@ -103,6 +106,8 @@ def person() -> Person:
     ids = {"price_id": price.pk, "goal_id": goal.pk, "run_id": run.pk, "note_id": note.pk, "session_id": session.pk}
     attachment = AttachmentFactory(message=ThreadMessage.objects.filter(thread=goal.thread).first(), name=mark)
     ids["attachment_id"] = attachment.pk
+    ids["path"] = f"{mark}.txt"
+    files.write(goal.thread_id, ids["path"], iter([mark.encode()]), files.Hand(Writer.USER))
     ids["budget_id"] = BudgetFactory(user=user, thread=goal.thread).pk
     return Person(user, ids | {"approval_id": approval.pk, "action_id": unknown.pk})
 
@@ -139,11 +144,11 @@ def names_of(route: URLPattern) -> list[str]:
     return list(route.pattern.converters)
 
 
-def address(route: URLPattern, ids: dict[str, UUID]) -> str:
+def address(route: URLPattern, ids: dict[str, Any]) -> str:
     return reverse(f"api:{route.name}", kwargs={name: ids[name] for name in names_of(route)})
 
 
-def mixtures(route: URLPattern, caller: Person, other: Person) -> Iterator[dict[str, UUID]]:
+def mixtures(route: URLPattern, caller: Person, other: Person) -> Iterator[dict[str, Any]]:
     """Every way to fill the id positions of a route with at least one id that is not the caller's."""
     names = names_of(route)
     for choice in itertools.product(("own", "other", "nobody", "wrong kind"), repeat=len(names)):
@@ -151,17 +156,19 @@ def mixtures(route: URLPattern, caller: Person, other: Person) -> Iterator[dict[
             yield {name: _filled(name, how, caller, other) for name, how in zip(names, choice, strict=True)}
 
 
-def _filled(name: str, how: str, caller: Person, other: Person) -> UUID:
+def _filled(name: str, how: str, caller: Person, other: Person) -> Any:
     if how == "wrong kind":
         return next(found for kind, found in other.ids.items() if kind != name)
     return {"own": caller.ids[name], "other": other.ids[name], "nobody": nobody()}[how]
 
 
-def ask(caller: Person | None, route: URLPattern, method: str, ids: dict[str, UUID]) -> Any:
+def ask(caller: Person | None, route: URLPattern, method: str, ids: dict[str, Any]) -> Any:
     headers = bearer(caller.user) if caller else {}
     body = BODIES.get((str(route.name), method), {})
     send = getattr(Client(), method.lower())
     arguments = {} if method == "GET" else {"data": body, "content_type": "application/json"}
+    if (route.name, method) == ("goal_files", "POST"):
+        arguments = {"data": {"file": SimpleUploadedFile("mine.txt", b"mine")}}
     return send(address(route, ids), headers=headers, **arguments)
 
 
@@ -173,6 +180,8 @@ def belongings(person: Person) -> dict[str, list[dict[str, Any]]]:
         fields = {field.name for field in table._meta.get_fields()}
         wanted = {"user": person.user} if "user" in fields else {"thread__in": threads}
         rows[table.__name__] = list(table._default_manager.filter(**wanted).order_by("pk").values())
+    written = [path for thread in threads for path in Folder(thread.pk).files.rglob("*")]
+    rows["files"] = [{str(path): path.read_text()} for path in written]
     return rows
 
 

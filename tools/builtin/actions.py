@@ -57,7 +57,8 @@ class UndoAction(Tool[OneAction]):
             raise ToolError(str(problem)) from problem
         AgentAction.objects.filter(pk=context.action_id).update(undoes=action)
         trust.revoke(context.thread_id, action.tool, UNDONE)
-        observation = "\n- ".join(["It was undone:", *map(said, undone.parts)])
+        head = "It was undone:" if undone.is_whole else "It was undone in part:"
+        observation = "\n- ".join([head, *map(said, undone.parts)])
         return Outcome(observation, quoted(action), undone.record, touched=undone.touched)
 
 

@@ -1,0 +1,171 @@
+"""Commands in the sandbox of the agent's workspace (mission D5, threat T13)."""
+
+import shlex
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from typing import Final
+
+from django.conf import settings
+from pydantic import Field
+
+from memory.text import clip
+from tools import files
+from tools.base import Arguments, Effect, Outcome, Reversal, Risk, Tool, ToolContext, ToolError, Wording
+from tools.changes import Change, UndoRecord
+from tools.file_models import Writer
+from tools.file_settling import remember_folders, settle, sources_of
+from tools.sandbox import selftest
+from tools.sandbox.folder import Folder
+from tools.sandbox.run import Ended, Ending, run
+
+# Of more files than this what a command did is not kept: nobody looks through such a list.
+MOST_CHANGES: Final = 500
+# What a shell would understand, and we do not.
+_OPERATORS: Final = frozenset({"|", "||", "&", "&&", ";", ">", ">>", "<", "2>", "2>&1"})
+_NOT_FOUND: Final = 127
+# Between the end of a command and that of its call: files are looked through twice.
+_AROUND: Final = 60
+
+
+class Command(Arguments):
+    command: str = Field(
+        description="The program and its arguments, quoted as for a shell; but there is none: no pipes, no redirection."
+    )
+
+
+class RunCmd(Tool[Command]):
+    """Undoable, because a command can change nothing but the workspace, whose files are kept before it and compared
+    after it. So a command that need not be approved can be taken back, as the start-up check asks."""
+
+    name = "run_cmd"
+    description = (
+        "Run a program in a sandbox, in your workspace: no network, no input, nothing outside of the workspace. For "
+        "example `ruff check src` or `python3 report.py`. Programs that can do anything need the user's approval."
+    )
+    wording = Wording("terminal", "Running", "Ran", "Could not run")
+    effect = Effect.NON_IDEMPOTENT
+    risk = Risk.RESTRICTED
+    reversal = Reversal.UNDOABLE
+    parallel_safe = False
+    timeout_seconds = settings.WAYMARK_COMMAND_SECONDS + _AROUND
+    Arguments = Command
+
+    def withheld(self) -> str:
+        return selftest.reason()
+
+    def risk_of(self, arguments: Command) -> Risk:
+        try:
+            return risk_of(words_of(arguments.command))
+        except ToolError:
+            return Risk.RESTRICTED
+
+    def is_contained(self, arguments: Command, context: ToolContext) -> bool:
+        """What the operator has put down as harmless."""
+        return self.risk_of(arguments) is Risk.ALLOWED
+
+    def subject(self, arguments: Command) -> str:
+        return clip(arguments.command, 80)
+
+    def run(self, arguments: Command, context: ToolContext) -> Outcome:
+        if why := selftest.reason():
+            raise ToolError(why)
+        argv = words_of(arguments.command)
+        hand = files.Hand(Writer.COMMAND, context.sources)
+        _, before = settle(context.thread_id, hand, keep=True)
+        sources = sources_of(context.thread_id, before.files.values())
+        context.cancel.check()
+        ended = run(Folder(context.thread_id), argv, context.cancel)
+        changes, after = settle(context.thread_id, hand, keep=False)
+        remember_folders(context.thread_id, after.folders - before.folders)
+        sources += sources_of(context.thread_id, after.files.values())
+        record = _record(changes, after.odd - before.odd)
+        told, summary = _told(ended, changes), _summary(arguments, ended)
+        return Outcome(told, summary, record, sources=list(dict.fromkeys(sources)))
+
+
+def words_of(command: str) -> list[str]:
+    """The program and its arguments.
+
+    Raises:
+        ToolError: there is none, quotes are open, or it is meant for a shell.
+    """
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise ToolError(f"The command cannot be read: {error}. Nothing was run.") from error
+    if not words or "\0" in command:
+        raise ToolError("There is no command. Nothing was run.")
+    if operators := _OPERATORS.intersection(words):
+        signs = " ".join(sorted(operators))
+        raise ToolError(f"There is no shell here, so {signs} means nothing. Quote it, or run the programs one by one.")
+    return words
+
+
+def risk_of(argv: Sequence[str]) -> Risk:
+    """The class of a command, by what the settings say of how it begins. A program that is named by its place is the
+    same as by its name, and one in the workspace itself is nobody's we know."""
+    if "/" in argv[0] and not argv[0].startswith(("/usr/", "/bin/", "/sbin/")):
+        return Risk.RESTRICTED
+    words = [argv[0].rpartition("/")[2], *argv[1:]]
+    if _matches(words, settings.WAYMARK_COMMANDS_FORBIDDEN):
+        return Risk.FORBIDDEN
+    if _matches(words, settings.WAYMARK_COMMANDS_RESTRICTED):
+        return Risk.RESTRICTED
+    return Risk.ALLOWED if _matches(words, settings.WAYMARK_COMMANDS_ALLOWED) else Risk.RESTRICTED
+
+
+def _matches(words: Sequence[str], patterns: Sequence[str]) -> bool:
+    return any(_begins(words, pattern.split()) for pattern in patterns)
+
+
+def _begins(words: Sequence[str], pattern: Sequence[str]) -> bool:
+    return len(words) >= len(pattern) > 0 and all(map(fnmatchcase, words, pattern))
+
+
+def _record(changes: Sequence[Change], odd: int) -> UndoRecord | None:
+    lasting = (f"It made {odd:,} links or other things that are no files; they stay.",) if odd > 0 else ()
+    if len(changes) > MOST_CHANGES:
+        return UndoRecord(lasting=(f"It changed {len(changes):,} files, which is too many to put them back.", *lasting))
+    return UndoRecord(changes=tuple(changes), lasting=lasting) if changes or lasting else None
+
+
+def _summary(arguments: Command, ended: Ended) -> str:
+    how = "" if ended.code == 0 else f" (exit code {ended.code})" if ended.code is not None else f" ({ended.ending})"
+    return f"{clip(arguments.command, 80)}{how}"
+
+
+def _told(ended: Ended, changes: Sequence[Change]) -> str:
+    output = ended.output.text().strip("\n")
+    lines = [_how_it_ended(ended), *_what_changed(changes)]
+    if ended.output.dropped:
+        lines.append(f"It wrote {ended.output.total:,} bytes; {ended.output.dropped:,} of them are left out below.")
+    return "\n".join([*lines, "Output:", output] if output else [*lines, "It wrote nothing."])
+
+
+def _how_it_ended(ended: Ended) -> str:
+    most = files.in_words(settings.WAYMARK_WORKSPACE_BYTES)
+    match ended.ending:
+        case Ending.OVER:
+            missing = " Is there such a program?" if ended.code == _NOT_FOUND else ""
+            return f"Exit code {ended.code} after {ended.seconds:.1f} s.{missing}"
+        case Ending.STOPPED:
+            return f"It was stopped by the user after {ended.seconds:.1f} s."
+        case Ending.TIME:
+            hint = "If it waited for input or a terminal: there is none."
+            return f"It was ended after {ended.seconds:.0f} s, which is the longest a command may take. {hint}"
+        case Ending.MEMORY:
+            return f"It was ended: it took more than {files.in_words(settings.WAYMARK_COMMAND_MEMORY)} of memory."
+        case Ending.PROCESSES:
+            return f"It was ended: it started more than {settings.WAYMARK_COMMAND_PROCESSES} processes."
+        case Ending.FILES:
+            return f"It was ended: the workspace held more than {most} or {settings.WAYMARK_WORKSPACE_FILES:,} files."
+        case Ending.OUTPUT:
+            return "It was ended: it wrote without end."
+
+
+def _what_changed(changes: Sequence[Change]) -> list[str]:
+    """State facts (mission A9): which files are new, changed and gone."""
+    kinds: dict[str, list[str]] = {"New": [], "Changed": [], "Gone": []}
+    for each in changes:
+        kinds["New" if each.before is None else "Gone" if each.after is None else "Changed"].append(each.name)
+    return [f"{kind}: {clip(', '.join(names), 500)}" for kind, names in kinds.items() if names]

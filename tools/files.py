@@ -1,0 +1,267 @@
+"""The files of an agent: every write that a tool, a face or an undo may ask for (mission D5).
+
+Who changes something holds the lock of the workspace's row meanwhile; only a command at work does not, and what it did
+is looked up afterwards (`settle`). What a file held before is kept, outside the reach of commands, until there is too
+much of it.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+from uuid import UUID
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Exists, OuterRef
+from django.db.models.functions import Now
+from django.template.defaultfilters import filesizeformat
+from psycopg.types.json import Jsonb
+
+from memory import pool
+from memory.ids import new_id
+from tools.changes import Change, Image, UndoRecord
+from tools.file_models import FileWrite, Workspace, WorkspaceFile, Writer
+from tools.models import ActionStatus, AgentAction
+from tools.sandbox.beneath import OutOfReach, parts_of
+from tools.sandbox.folder import Folder
+from tools.sandbox.listing import Entry, Scan
+from tools.sandbox.staging import Content
+
+KIND: Final = "file"
+
+# On a connection of its own, so that it is on record whatever becomes of the transaction around it.
+_INTEND: Final = """
+INSERT INTO tools_filewrite (action, workspace_id, record) VALUES (%(action)s, %(workspace)s, %(record)s)
+ON CONFLICT (action) DO UPDATE SET record = excluded.record
+"""
+_WITHDRAW: Final = "DELETE FROM tools_filewrite WHERE action = %(action)s"
+
+
+class FileRefused(Exception):
+    """It cannot be written as asked; the message is for people and models alike."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hand:
+    """Who writes.
+
+    sources: where text of strangers came from that they may have read. call: the id of the call that writes, by which
+        it is known afterwards whether it has. may_write: raises when it may not begin any more.
+    """
+
+    writer: Writer
+    sources: Sequence[str] = ()
+    call: UUID | None = None
+    may_write: Callable[[], None] = lambda: None
+
+
+def write(thread_id: UUID, path: str, chunks: Iterator[bytes], hand: Hand) -> UndoRecord:
+    """Let a file hold something, in one step; folders on the way are made. Returns what was changed.
+
+    Raises:
+        FileRefused: the path leads nowhere, something else is there, or the workspace is full. Nothing was written.
+    """
+    parts, folder = named(path), Folder(thread_id)
+    Workspace.objects.get_or_create(thread_id=thread_id)
+    staged = folder.staged / str(hand.call or new_id())
+    try:
+        content = folder.stage(staged, chunks)
+        with transaction.atomic():
+            workspace = locked(thread_id)
+            before = folder.content(parts, keep=True)
+            _check_room(folder.scan(settings.WAYMARK_WORKSPACE_FILES + 1), before, content)
+            content = replace(content, mode=before.mode if before else content.mode)
+            record = recorded([change(thread_id, "/".join(parts), before, content)])
+            _intend(hand, thread_id, record)
+            hand.may_write()
+            put(workspace, folder, staged, "/".join(parts), content, hand)
+    except Exception as error:
+        if _withdrawn(hand, staged) and isinstance(error, OutOfReach | OSError):
+            raise FileRefused(reason(error)) from error
+        raise
+    return record
+
+
+def landed(thread_id: UUID, call: UUID) -> UndoRecord | None:
+    """What a call wrote, when nobody knows whether it did; None: it certainly did not, and never will.
+
+    Its record comes before its effect, and the effect takes the staged file away.
+    """
+    intended = FileWrite.objects.filter(pk=call, workspace=thread_id).first()
+    if intended is None or (Folder(thread_id).staged / str(call)).exists():
+        return None
+    return UndoRecord.model_validate(intended.record)
+
+
+def remove(thread_id: UUID, path: str, hand: Hand) -> UndoRecord:
+    """Remove a file, or a link; what a file held is kept for an undo.
+
+    Raises:
+        FileRefused: there is none, or it cannot be removed.
+    """
+    parts, folder = named(path), Folder(thread_id)
+    Workspace.objects.get_or_create(thread_id=thread_id)
+    try:
+        with transaction.atomic():
+            workspace = locked(thread_id)
+            before = None if folder.is_link(parts) else folder.content(parts, keep=True)
+            record = recorded([change(thread_id, "/".join(parts), before, None)])
+            _intend(hand, thread_id, record)
+            hand.may_write()
+            take_away(workspace, folder, "/".join(parts))
+    except (OutOfReach, OSError) as error:
+        raise FileRefused(reason(error)) from error
+    return record
+
+
+def vanished(thread_id: UUID, path: str, call: UUID) -> UndoRecord | None:
+    """What a call removed, when nobody knows whether it did; None: it did not.
+
+    Raises:
+        FileRefused: it cannot be told, because there is another file now.
+    """
+    intended = FileWrite.objects.filter(pk=call, workspace=thread_id).first()
+    if intended is None:
+        return None
+    record = UndoRecord.model_validate(intended.record)
+    now = image(thread_id, Folder(thread_id).content(named(path)))
+    if now is None:
+        return record
+    if any(each.before != now for each in record.changes):
+        raise FileRefused("There is another file of that name now.")
+    return None
+
+
+def put(workspace: Workspace, folder: Folder, staged: Path, path: str, content: Content, hand: Hand) -> None:
+    """Let a file be what was staged, under the lock of the workspace; whose it is is written down.
+
+    Raises:
+        OutOfReach: something else has that name.
+    """
+    made = folder.put(staged, path.split("/"), content.mode)
+    remember(workspace, hand.sources, made)
+    write_down(workspace, folder.entry(path.split("/")), content, hand)
+
+
+def take_away(workspace: Workspace, folder: Folder, path: str) -> None:
+    """Remove a file under the lock of the workspace, and the folders that were made for it and are empty now.
+
+    Raises:
+        OutOfReach: there is none.
+    """
+    folder.remove(path.split("/"))
+    workspace.files.filter(path=path).delete()
+    parts = path.split("/")[:-1]
+    while parts and "/".join(parts) in workspace.folders and folder.remove_if_empty(parts):
+        workspace.folders.remove("/".join(parts))
+        parts = parts[:-1]
+    workspace.save(update_fields=["folders"])
+
+
+def locked(thread_id: UUID) -> Workspace:
+    """The workspace of an agent, which nobody else changes until the transaction ends."""
+    Workspace.objects.get_or_create(thread_id=thread_id)
+    return Workspace.objects.select_for_update(no_key=True).get(pk=thread_id)
+
+
+def named(path: str) -> list[str]:
+    """The parts of a path to a file.
+
+    Raises:
+        FileRefused: it leads out of the workspace, or is none.
+    """
+    try:
+        parts = parts_of(path)
+    except OutOfReach as error:
+        raise FileRefused(str(error)) from error
+    if not parts:
+        raise FileRefused("A file needs a name.")
+    return list(parts)
+
+
+def image(thread_id: UUID, content: Content | None) -> Image | None:
+    """A file as an undo compares it."""
+    if content is None:
+        return None
+    return {"thread": str(thread_id), "sha256": content.sha256, "size": content.size, "mode": f"{content.mode:03o}"}
+
+
+def change(thread_id: UUID, path: str, before: Content | None, after: Content | None) -> Change:
+    """What was done to a file: of an update only what differs."""
+    was, now = image(thread_id, before), image(thread_id, after)
+    if was is not None and now is not None:
+        differing = [name for name in was if was[name] != now[name]]
+        was, now = ({name: each[name] for name in differing} for each in (was, now))
+    return Change(kind=KIND, id=f"{thread_id}/{path}", name=path, before=was, after=now)
+
+
+def recorded(changes: Iterable[Change]) -> UndoRecord:
+    """What an undo needs of changes, as far as they are any."""
+    return UndoRecord(changes=tuple(each for each in changes if each.before != each.after))
+
+
+def _check_room(scan: Scan, before: Content | None, content: Content) -> None:
+    most, files = settings.WAYMARK_WORKSPACE_BYTES, settings.WAYMARK_WORKSPACE_FILES
+    if scan.bytes - (before.size if before else 0) + content.size > most:
+        raise FileRefused(f"The workspace is full: with this it would hold more than {in_words(most)}.")
+    if not scan.whole or scan.count + (before is None) > files:
+        raise FileRefused(f"The workspace is full: it may hold {files:,} files and folders, all of which can be read.")
+
+
+def in_words(size: int) -> str:
+    return filesizeformat(size).replace("\N{NO-BREAK SPACE}", " ")
+
+
+def _intend(hand: Hand, thread_id: UUID, record: UndoRecord) -> None:
+    """Also forget what earlier calls intended, once their outcome is on record."""
+    if hand.call is None:
+        return
+    over = AgentAction.objects.filter(pk=OuterRef("action"), status=ActionStatus.DONE)
+    FileWrite.objects.filter(Exists(over), workspace=thread_id).delete()
+    values = {"action": hand.call, "workspace": thread_id, "record": Jsonb(record.model_dump(mode="json"))}
+    pool.execute(_INTEND, values)
+
+
+def _withdrawn(hand: Hand, staged: Path) -> bool:
+    """Whether it was not written, and will not be. Without the staged file it would look as if it was, so that goes
+    last."""
+    if not staged.exists():
+        return False
+    if hand.call is not None:
+        pool.execute(_WITHDRAW, {"action": hand.call})
+    staged.unlink()
+    return True
+
+
+def reason(error: OutOfReach | OSError) -> str:
+    """Why something cannot be done to a file, as a sentence."""
+    return str(error) if isinstance(error, OutOfReach) else f"{error.strerror}."
+
+
+def remember(workspace: Workspace, sources: Sequence[str], made: Sequence[str]) -> None:
+    """What came into the workspace, and the folders that were made for it."""
+    known = set(sources) <= set(workspace.sources) and set(made) <= set(workspace.folders)
+    if not known:
+        workspace.sources = together(workspace.sources, sources)
+        workspace.folders = together(workspace.folders, made)
+        workspace.save(update_fields=["sources", "folders"])
+
+
+def write_down(workspace: Workspace, entry: Entry, content: Content, hand: Hand) -> None:
+    """Whose doing it is that a file is as it is."""
+    values = {
+        "stamp": entry.stamp,
+        "sha256": content.sha256,
+        "size": content.size,
+        "mode": content.mode,
+        "writer": hand.writer,
+        "sources": list(hand.sources),
+        "updated_at": Now(),
+    }
+    WorkspaceFile.objects.update_or_create(workspace=workspace, path=entry.path, defaults=values)
+
+
+def together(first: Sequence[str], second: Sequence[str]) -> list[str]:
+    """Both, each once."""
+    return list(dict.fromkeys([*first, *second]))

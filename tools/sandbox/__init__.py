@@ -1,0 +1,1 @@
+"""Files and programs of agents, and the walls around them (threats T13 and T14)."""

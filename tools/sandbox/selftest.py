@@ -1,0 +1,141 @@
+"""Whether the sandbox holds, tried on this machine: at the start of a worker and every few minutes (threat T13).
+
+A command tries to do what none may. When one of these works, or nothing can be started, commands are withheld and the
+reason is told; there is never a way to run them without the sandbox.
+"""
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+from uuid import uuid4
+
+import structlog
+from django.conf import settings
+
+from tools.cancel import CancelToken
+from tools.sandbox.box import missing_program
+from tools.sandbox.folder import Folder
+from tools.sandbox.run import Ending, run
+
+log = structlog.get_logger(__name__)
+
+_SECONDS: Final = 20.0
+# Each line of its output is a name and what was found. Only a shell and what stands beside it are needed.
+_PROBES: Final = r"""
+echo user "$(id -u)"
+echo root "$(ls / | tr '\n' ' ')"
+echo networks "$(sed 1,2d /proc/net/dev | cut -d: -f1 | tr -d ' \n')"
+echo processes "$(ls /proc | grep -c '^[0-9]')"
+echo environment "$(tr '\0' '\n' < /proc/1/environ | grep -v '^PWD=' | wc -l)"
+echo powers "$(sed -n 's/^CapEff:[[:space:]]*0*//p' /proc/self/status)"
+echo rights "$(grep NoNewPrivs /proc/self/status | tr -dc '0-9')"
+echo most "$(sed -n 's/^Max processes *\([0-9]*\).*/\1/p' /proc/self/limits)"
+echo system "$(sed -n 's/^[^ ]* \/usr [^ ]* \(r[ow]\).*/\1/p' /proc/self/mounts)"
+echo above "$( (: > /.waymark) 2>/dev/null && echo written || echo refused)"
+echo spaces "$(unshare --user true 2>/dev/null && echo made || echo refused)"
+echo input "$(stat -Lc %t:%T /proc/self/fd/0)"
+echo workspace "$(echo probe > probe && cat probe)"
+setsid sleep 600 > /dev/null 2>&1 &
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Probe:
+    name: str
+    holds: Callable[[str], bool]
+    broken: str
+
+
+_OUTSIDE: Final = frozenset({"etc", "bin", "sbin", "lib", "lib32", "lib64", "usr", "proc", "dev", "tmp", "workspace"})
+_NULL: Final = "1:3"  # the numbers of /dev/null
+_CHECKS: Final = (
+    _Probe("user", lambda found: found not in ("", "0"), "commands would be root"),
+    _Probe("root", lambda found: set(found.split()) <= _OUTSIDE | _given(), "commands would see more than the system"),
+    _Probe("networks", lambda found: found in ("lo", ""), "commands would have a network"),
+    _Probe("processes", lambda found: 0 < int(found or 0) < 12, "commands would see other processes"),
+    _Probe("environment", lambda found: found == "0", "commands would see the worker's environment"),
+    _Probe("powers", lambda found: found == "", "commands would have an administrator's powers"),
+    _Probe("rights", lambda found: found == "1", "commands could gain rights"),
+    _Probe(
+        "most",
+        lambda found: found == str(settings.WAYMARK_COMMAND_PROCESSES),
+        "the number of processes would not be limited",
+    ),
+    _Probe("system", lambda found: found == "ro", "commands could change the system"),
+    _Probe("above", lambda found: found == "refused", "commands could write beside the workspace"),
+    _Probe("spaces", lambda found: found == "refused", "commands could make namespaces of their own"),
+    _Probe("input", lambda found: found == _NULL, "commands would read the worker's input"),
+    _Probe("workspace", lambda found: found == "probe", "commands could not write into the workspace"),
+)
+
+_lock = threading.Lock()
+_reason: str | None = None
+_tried_at = 0.0
+
+
+def reason() -> str:
+    """Why no command can be run here, in a sentence; empty when they can. Tried now if it was not yet."""
+    return renew() if _reason is None else _reason
+
+
+def renew() -> str:
+    """Try the sandbox if that is due; returns as `reason`."""
+    global _reason, _tried_at
+    with _lock:
+        pause = settings.WAYMARK_SANDBOX_CHECK_MINUTES * 60
+        if _reason is None or time.monotonic() - _tried_at > pause:
+            found = tried()
+            if found and found != _reason:
+                log.warning("commands are withheld", reason=found)
+            _reason, _tried_at = found, time.monotonic()
+        return _reason
+
+
+def tried() -> str:
+    """Try it now; returns as `reason`."""
+    if sys.platform != "linux":
+        return "Commands are withheld: they need Linux."
+    if missing := missing_program():
+        package = "bubblewrap" if missing.endswith("bwrap") else "util-linux"
+        return f"Commands are withheld: {missing} is not there (install {package})."
+    folder = Folder(uuid4())
+    try:
+        problem = _tried_in(folder)
+    except Exception as error:
+        log.exception("the sandbox could not be tried")
+        problem = f"the sandbox could not be started ({type(error).__name__}: {error})"
+    finally:
+        folder.forget()
+    return f"Commands are withheld: {problem}." if problem else ""
+
+
+def _tried_in(folder: Folder) -> str:
+    ended = run(folder, ["/bin/sh", "-c", _PROBES], CancelToken(), _SECONDS)
+    if ended.ending is not Ending.OVER or ended.code != 0:
+        words = ended.output.text().strip().splitlines()
+        return f"the sandbox could not be started: {words[-1] if words else ended.ending}"
+    if not ended.clean:
+        return "a process outlived its command"
+    found = dict(line.partition(" ")[::2] for line in ended.output.text().splitlines())
+    return _first_broken(found)
+
+
+def _first_broken(found: Mapping[str, str]) -> str:
+    return next((probe.broken for probe in _CHECKS if not probe.holds(found.get(probe.name, "?"))), "")
+
+
+def _given() -> set[str]:
+    return {folder.strip("/").partition("/")[0] for folder in settings.WAYMARK_COMMAND_FOLDERS}
+
+
+def forget() -> None:
+    """Forget what was found, in a process that was forked."""
+    global _reason, _lock
+    _reason, _lock = None, threading.Lock()
+
+
+os.register_at_fork(after_in_child=forget)
