@@ -21,11 +21,12 @@ SHOWN = 4_000
 
 @dataclass(frozen=True, slots=True)
 class Button:
-    """`address` is where it posts to; `kind` is a kind of button of the style sheet."""
+    """`address` is where it posts to; `kind` is a kind of button of the style sheet; `key` presses it in the inbox."""
 
     words: str
     address: str
     kind: str = ""
+    key: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +117,7 @@ def _approval(action: AgentAction) -> Card:
     return Card(
         action.pk,
         pairs(action),
-        [Button(_("Approve once"), _decide(proposal, "approve"), "primary")],
+        [Button(_("Approve once"), _decide(proposal, "approve"), "primary", "a")],
         changes=list(_changes(proposal)),
         sources=", ".join(action.approval.sources),
         stakes=_stakes(action),
