@@ -5,13 +5,13 @@ from typing import Any, Final
 
 from django.conf import settings
 from django.core.files.uploadedfile import UploadedFile
-from django.template.defaultfilters import filesizeformat
 
 from agents.refusals import Refused
 from agents.shares import Shares
 from memory.attachments import Prepared, prepare, within_text
 from memory.files import safe_name
 from memory.images import Busy, TooManyPixels
+from tools.files import in_words
 
 TOO_LARGE: Final = "attachment_too_large"
 # Messages of one user whose files are read at the same time: each holds a thread that answers pages.
@@ -43,10 +43,12 @@ def _check_sizes(uploads: Iterable[Upload]) -> None:
         if not size:
             raise Refused("attachment_empty", f"{name} is empty.")
         if size > (most := settings.WAYMARK_ATTACHMENT_BYTES):
-            raise Refused(TOO_LARGE, f"{name} has {_words(size)}; a file may have at most {_words(most)}.")
+            raise Refused(TOO_LARGE, f"{name} has {in_words(size)}; a file may have at most {in_words(most)}.")
         total += size
     if total > (most := settings.WAYMARK_ATTACHMENTS_BYTES):
-        raise Refused(TOO_LARGE, f"The files have {_words(total)} together; a message may have at most {_words(most)}.")
+        raise Refused(
+            TOO_LARGE, f"The files have {in_words(total)} together; a message may have at most {in_words(most)}."
+        )
 
 
 def _prepared(upload: Upload) -> Prepared:
@@ -73,9 +75,5 @@ def check_quota(used: int, files: Iterable[Prepared]) -> None:
     if most and used + sum(each.block.size for each in files) > most:
         raise Refused(
             "attachments_full",
-            f"Your attachments take {_words(used)} of {_words(most)}. They go with their goal when you delete it.",
+            f"Your attachments take {in_words(used)} of {in_words(most)}. They go with their goal when you delete it.",
         )
-
-
-def _words(size: int) -> str:
-    return filesizeformat(size).replace("\N{NO-BREAK SPACE}", " ")

@@ -6,7 +6,6 @@ from datetime import datetime
 from uuid import UUID
 
 from django.contrib.auth.models import User
-from django.db.models import Q
 from django.utils.translation import gettext as _
 
 from agents.agentable import trusted_as
@@ -16,7 +15,7 @@ from goals.context import Place
 from goals.jobs import OWNERS
 from memory.models import Thread
 from tools import registry, trust
-from tools.models import ActionStatus, AgentAction, Approval, ApprovalState, Trust
+from tools.models import AgentAction, Approval, ApprovalState, Trust
 
 SHOWN, LATELY = 50, 8
 
@@ -62,19 +61,17 @@ class Given:
     exactly: str
 
 
-def open_questions(user: User) -> Q:
-    """Calls that wait for a word, and those of which nobody knows what became."""
-    waits = Q(pk__in=Approval.objects.for_user(user).waiting().values("pk"))
-    return waits | Q(status=ActionStatus.UNKNOWN, resolution="")
-
-
 def questions(user: User, places: dict[UUID, Place]) -> list[Question]:
     """The oldest first: it expires first."""
-    mine = AgentAction.objects.for_user(user).filter(open_questions(user)).select_related("approval", *OWNERS)
+    mine = AgentAction.objects.for_user(user).asking().select_related("approval", *OWNERS)
     found = []
     for action in mine.order_by("created_at")[:SHOWN]:
         if asked := card(action):
-            found.append(Question(action, asked, intention(action), places.get(trusted_as(action.thread))))
+            found.append(
+                Question(
+                    action, asked, f"{intention(action)} {asked.about}".strip(), places.get(trusted_as(action.thread))
+                )
+            )
     return found
 
 

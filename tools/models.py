@@ -43,6 +43,11 @@ class ActionQuerySet(OwnedQuerySet["AgentAction"]):
         """Those that wait for a decision beside the conversation."""
         return self.filter(status=ActionStatus.PROPOSED, approval__state=ApprovalState.REQUESTED)
 
+    def asking(self) -> Self:
+        """Those that ask their user something: whether they may run, or what became of them."""
+        can_be_decided = Approval.objects.waiting().values("pk")
+        return self.filter(models.Q(pk__in=can_be_decided) | models.Q(status=ActionStatus.UNKNOWN, resolution=""))
+
     def with_standing(self) -> Self:
         """With `reversible`: whether it is known how to take it back, and of what was undone `taken_back`: the undo
         that holds, and `repeatable`: whether that can be taken back in turn. Without what was changed, which may be

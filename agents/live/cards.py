@@ -12,11 +12,13 @@ from django.utils.translation import gettext as _
 
 from agents.proposals import Proposal
 from memory.encoding import dumps
+from memory.text import clip
 from tools import registry, trust
 from tools.base import Effect, Reversal
 from tools.models import ActionStatus, AgentAction, ApprovalState, Resolution
 
 SHOWN = 4_000
+SHORT = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +55,9 @@ class Card:
     why: what is known of it, above the lines. stakes: what a decision cannot take back, beside the buttons; `harmless`
     when there is nothing like that. reject: where a rejection posts to, which may say why. asked, expires: of an
     approval.
-    changes: what it would change, as things stand, (name, text that goes, text that comes). sources: whose texts its
-    agent had read. edit: where another form of the call posts to; fields: what may be changed. scopes: what may be
+    about: the thing that it would change, when its sentence does not say so. changes: what it would change, as things
+    stand, (name, text that goes, text that comes); what stands there is not among the lines again. sources: whose texts
+    its agent had read. edit: where another form of the call posts to; fields: what may be changed. scopes: what may be
     allowed from now on.
     """
 
@@ -65,6 +68,7 @@ class Card:
     stakes: str = ""
     reject: str = ""
     asked: datetime | None = None
+    about: str = ""
     changes: list[tuple[str, str, str]] = field(default_factory=list)
     sources: str = ""
     edit: str = ""
@@ -114,11 +118,14 @@ def awaits_approval(action: AgentAction) -> bool:
 
 def _approval(action: AgentAction) -> Card:
     proposal = Proposal(action)
+    changes = list(_changes(proposal))
+    shown = {name for name, _goes, _comes in changes} | ({"id"} if changes else set())
     return Card(
         action.pk,
-        pairs(action),
+        [(name, value) for name, value in pairs(action) if name not in shown],
         [Button(_("Approve once"), _decide(proposal, "approve"), "primary", "a")],
-        changes=list(_changes(proposal)),
+        about=_about(proposal),
+        changes=changes,
         sources=", ".join(action.approval.sources),
         stakes=_stakes(action),
         reject=_decide(proposal, "reject"),
@@ -133,6 +140,12 @@ def _approval(action: AgentAction) -> Card:
 
 def _decide(proposal: Proposal, decision: str) -> str:
     return reverse("approval_decide", args=[proposal.action.pk, proposal.shown, decision])
+
+
+def _about(proposal: Proposal) -> str:
+    """The name of a thing that the call names by its id alone."""
+    names = [change.name for change in proposal.would.changes] if proposal.would else []
+    return clip(", ".join(names), SHORT) if "id" in proposal.action.arguments else ""
 
 
 def _changes(proposal: Proposal) -> Iterator[tuple[str, str, str]]:

@@ -42,7 +42,7 @@ class RunCmd(Tool[Command]):
         "Run a program in a sandbox, in your workspace: no network, no input, nothing outside of the workspace. For "
         "example `ruff check src` or `python3 report.py`. Programs that can do anything need the user's approval."
     )
-    wording = Wording("terminal", "Running", "Ran", "Could not run")
+    wording = Wording("terminal", "Running a command", "Ran a command", "Could not run a command")
     effect = Effect.NON_IDEMPOTENT
     risk = Risk.RESTRICTED
     reversal = Reversal.UNDOABLE
