@@ -15,6 +15,7 @@ from django.db.models.functions import Now
 import agents.budgets.models  # noqa: F401  where Django looks for them
 from agents.agentable import Agentable, Limits, Trusting, agentable_of
 from agents.model_connection import ModelConnection as ModelConnection
+from agents.plan_item import PlanItem as PlanItem
 from memory.ids import new_id
 from memory.models import AgentRun, Author, Note, OwnedQuerySet, RunStatus, Thread
 from memory.notes import create_note

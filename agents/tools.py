@@ -36,6 +36,7 @@ class SendMessage(Tool[Words]):
     parallel_safe = False
     speaks = True
     contained = True
+    is_work = False
     Arguments = Words
 
     def run(self, arguments: Words, context: ToolContext) -> Outcome:
@@ -62,6 +63,7 @@ class CreateTask(Tool[Assignment]):
     audience = frozenset({Audience.CONVERSATION})
     parallel_safe = False
     contained = True
+    is_work = False
     Arguments = Assignment
 
     def subject(self, arguments: Assignment) -> str:

@@ -201,6 +201,8 @@ AGENT_KINDS = ["goals.models.Goal", "agents.models.UserAgent", "agents.models.Ag
 AGENT_TOOLS = [
     "agents.tools.SendMessage",
     "agents.tools.CreateTask",
+    "agents.plan_tools.MakePlan",
+    "agents.plan_tools.MarkSubtaskComplete",
     "tools.builtin.notes.CreateNote",
     "tools.builtin.notes.SearchNotes",
     "tools.builtin.notes.ListNotes",

@@ -128,6 +128,7 @@ class Tool[A: Arguments](ABC):
     speaks: it says something to the user; the same words are said once in a run.
     foreign: what it returns was written outside, and none of it by the model; an address in it may be opened (T10). It
         labels that itself (`tools.untrusted`), so that its own words stand beside it.
+    is_work: a call can prove that a step of a plan was done (mission A8); one that only speaks or plans cannot.
     """
 
     name: ClassVar[str]
@@ -143,6 +144,7 @@ class Tool[A: Arguments](ABC):
     contained: ClassVar[bool] = False
     speaks: ClassVar[bool] = False
     foreign: ClassVar[bool] = False
+    is_work: ClassVar[bool] = True
     timeout_seconds: ClassVar[float] = 30.0
     Arguments: type[A]
 
@@ -181,6 +183,10 @@ class Tool[A: Arguments](ABC):
     def is_contained(self, arguments: A, context: ToolContext) -> bool:
         """Whether one call is `contained`, where that depends on its arguments."""
         return self.contained
+
+    def went_well(self, observation: str) -> bool:
+        """Whether a call that is done and gave this back was a success, as far as it proves anything (mission A8)."""
+        return True
 
     def withheld(self) -> str:
         """Why nobody is offered the tool on this machine, in a sentence; empty when it is offered. Asked before every

@@ -84,6 +84,8 @@ SELECT run.trigger, run.context_type, coalesce(u.time_zone, 'Etc/UTC'), person.i
   (SELECT coalesce(jsonb_agg(jsonb_build_array(n.title, n.body) ORDER BY n.created_at), '[]') FROM (
     SELECT title, left(body, {BODY_READ}) AS body, created_at FROM memory_note WHERE thread_id = t.id
     ORDER BY created_at DESC LIMIT {NOTES_LISTED}) n),
+  (SELECT coalesce(jsonb_agg(jsonb_build_array(p.number, p.title, p.status) ORDER BY p.position), '[]')
+    FROM agents_planitem p WHERE p.thread_id = t.id AND p.status <> 'dropped'),
   {LAST_SUMMARIES}, {PRICES.format(user="t.user_id")},
   {columns(Thread, "t")}, {columns(ModelConnection, "c")}, {columns(ModelConnection, "s")}
 FROM memory_agentrun run
@@ -101,7 +103,7 @@ def summon(run_id: UUID) -> Summons | None:
     rows = pool.execute(SUMMON, {"run": run_id, "live": [*LIVE]})
     if not rows:
         return None
-    trigger, context_type, time_zone, is_staff, notes, summaries, prices, *rest = rows[0]
+    trigger, context_type, time_zone, is_staff, notes, plan, summaries, prices, *rest = rows[0]
     values = iter(rest)
     thread = instance(Thread, [*islice(values, width(Thread))])
     default, stand_in = _connection(values), _connection(values)
@@ -120,7 +122,7 @@ def summon(run_id: UUID) -> Summons | None:
             time_zone=time_zone,
             tools=tools_for(agentable.audience, off(modes), has_archives=thread.generation > 0),
             policy=Policy(modes, partial(is_trusted, agentable.trusted_as())),
-            context=context_for(thread, timezone.now(), time_zone, notes if agentable.knows_notes else None),
+            context=context_for(thread, timezone.now(), time_zone, notes if agentable.knows_notes else None, plan),
             prices=read(prices),
             is_staff=is_staff,
             stand_in=stand_in,

@@ -19,6 +19,7 @@ from agents.live import turns
 from agents.live.cells import turn_html, with_live
 from agents.live.snapshot import Place, place
 from agents.models import AgentTask, CallStatus, ModelCall, UserAgent
+from agents.plans import current_plan
 from agents.services import assistant_of
 from memory.models import AgentRun, Note, RunStatus, Thread
 from tools.file_models import WorkspaceFile
@@ -172,6 +173,7 @@ def panel(agent: Agentable) -> SafeString:
         "thread": thread,
         "files": files.order_by("-updated_at")[:FILES_SHOWN],
         "files_count": files.count(),
+        "plan": current_plan(thread.pk),
         "notes": notes.defer("body")[:NOTES_SHOWN],
         "notes_count": notes.count(),
         "tasks": tasks.defer("instructions", "result").order_by("-created_at")[:TASKS_SHOWN],

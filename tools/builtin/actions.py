@@ -23,6 +23,7 @@ class ListRecentActions(Tool[HowMany]):
         "List what you have done in this conversation, the newest first, with ids, and whether it can be undone."
     )
     wording = Wording("history", "Looking at what was done", "Looked at what was done", "Could not look at that")
+    is_work = False
     Arguments = HowMany
 
     def run(self, arguments: HowMany, context: ToolContext) -> Outcome:
@@ -45,6 +46,7 @@ class UndoAction(Tool[OneAction]):
     reversal = Reversal.UNDOABLE
     parallel_safe = False
     contained = True
+    is_work = False
     Arguments = OneAction
 
     def run(self, arguments: OneAction, context: ToolContext) -> Outcome:

@@ -63,6 +63,10 @@ class RunCmd(Tool[Command]):
         """What the operator has put down as harmless."""
         return self.risk_of(arguments) is Risk.ALLOWED
 
+    def went_well(self, observation: str) -> bool:
+        """How it ended is said first, after a label if there is one."""
+        return any(line.startswith("Exit code 0 after ") for line in observation.splitlines()[:2])
+
     def subject(self, arguments: Command) -> str:
         return clip(arguments.command, 80)
 
