@@ -107,7 +107,7 @@ class Agentable(models.Model):
         return True
 
 
-class Trusting(models.Model):
+class Trusting(Agentable):
     """Abstract: an agent whose owner says how far each tool is trusted with it.
 
     modes: `tools.policy.Mode` by the names of tools; those that are missing have their usual mode.

@@ -21,8 +21,10 @@ from agents.live.steps import intention
 from agents.locked_call import LockedCall, locked
 from agents.proposals import Proposal
 from agents.refusals import Refused
+from memory.marks import mark
 from memory.messages import ToolUse
 from memory.models import STOPPED, Thread
+from memory.pool import orm_connection
 from memory.text import clean
 from tools import registry, trust
 from tools.attempts import Result
@@ -69,6 +71,8 @@ def decide(
     crashpoint("decision.before")
     with locked(action) as call:
         approval = Approval.objects.select_for_update().get(pk=action.pk)
+        if approval.reason == EDITED:
+            raise Refused("decided", "You changed this already; what you made of it runs.")
         if approval.state != state:
             _check(call, approval, shown)
             approval.seen = shown if state is ApprovalState.APPROVED else ""
@@ -112,11 +116,17 @@ def _allow(call: LockedCall, approval: Approval, user: User, scope: trust.Scope)
 
 
 def expire_due() -> int:
-    """Close what nobody has decided in time; returns how many there were."""
+    """Close what nobody has decided in time, or nobody could carry out; returns how many there were."""
     due = AgentAction.objects.filter(approval__state=ApprovalState.REQUESTED, approval__expires_at__lte=Now())[:100]
     for action in due:
         _close(action, ApprovalState.EXPIRED, "")
-    return len(due)
+    approved = {"approval__state": ApprovalState.APPROVED, "approval__expires_at__lte": Now()}
+    late = AgentAction.objects.filter(status=ActionStatus.PROPOSED, **approved)[:100]
+    for action in late:
+        with locked(action) as call:
+            if call.action.status == ActionStatus.PROPOSED:
+                call.give_up()
+    return len(due) + len(late)
 
 
 def withdraw(proposed: Iterable[AgentAction], reason: str) -> None:
@@ -167,7 +177,9 @@ def check(action_id: UUID, user_id: int) -> None:
             _become(action, ActionStatus.ERROR, error="It was looked up: this did not happen.")
             call.tell_agent(f"It was looked up and did not happen: {intention(call.action)}")
         else:
-            _become(action, ActionStatus.DONE, error="", output=result.observation, summary=result.summary)
+            undo = result.undo.model_dump(mode="json") if result.undo else None
+            _become(action, ActionStatus.DONE, error="", output=result.observation, summary=result.summary, undo=undo)
+            mark(action.thread_id, result.sources, orm_connection())
             call.tell_agent(f"It was looked up and did happen, do not repeat it: {intention(call.action)}")
 
 
@@ -197,7 +209,7 @@ def _happened(action: AgentAction, user: User) -> None:
         call.tell_agent(f"It happened, do not repeat it: {intention(call.action)}")
 
 
-def _become(action: AgentAction, status: ActionStatus, **fields: str) -> None:
+def _become(action: AgentAction, status: ActionStatus, **fields: Any) -> None:
     AgentAction.objects.filter(pk=action.pk).update(status=status, **fields)
 
 

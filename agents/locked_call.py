@@ -17,6 +17,7 @@ from agents.engine import bell
 from agents.engine.posting import post
 from agents.live.announce import announce_action
 from agents.live.steps import intention
+from agents.proposals import Proposal
 from agents.refusals import Refused
 from memory.metadata import MessageMetadata
 from memory.models import AgentRun, RunStatus, Thread, Trigger
@@ -25,8 +26,9 @@ from tools.approvals import verdict
 from tools.models import ActionStatus, AgentAction, Approval, ApprovalState, Cause, Resolution
 from tools.signature import digest
 
-# How long a call that is to run again may take to be started before that word is void.
+# How long a call that was approved beside the conversation may take to be started before that word is void.
 TO_RUN_AGAIN = timedelta(days=1)
+GIVEN_UP = "It was approved, but could not be carried out in time; nothing was done."
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,8 @@ class LockedCall:
             status=RunStatus.QUEUED, due_at=None
         ):
             transaction.on_commit(partial(bell.announce_and_ring, self.thread, self.run.pk, self.run.step))
+        elif user is not None:  # its run works, and may be past the place where it looks for decisions
+            self._tell_decision(state, reason)
         self.announce()
 
     def settle_unknown(self, user_id: int, resolution: Resolution) -> None:
@@ -89,6 +93,7 @@ class LockedCall:
             state=ApprovalState.APPROVED,
             cause=cause,
             digest=digest(new.tool, new.arguments),
+            seen=Proposal(new).shown,
             expires_at=Now() + TO_RUN_AGAIN,
             decided_by=user,
             decided_at=Now(),
@@ -106,15 +111,28 @@ class LockedCall:
     def _close_proposal(self, state: ApprovalState, reason: str) -> None:
         """Only a person's word wakes the agent; what has expired or was withdrawn it learns with the next message."""
         if state is ApprovalState.APPROVED:
-            self.tell_agent(f"Approved: {intention(self.action)}")
+            Approval.objects.filter(pk=self.action.pk).update(expires_at=Now() + TO_RUN_AGAIN)
+            self._tell_decision(state, reason)
             return
         why = verdict(state, reason)
         status = ActionStatus.CANCELLED if state is ApprovalState.CANCELLED else ActionStatus.DENIED
         AgentAction.objects.filter(pk=self.action.pk).update(status=status, error=why, finished_at=Now())
         if state is ApprovalState.REJECTED:
-            self.tell_agent(f"Rejected: {intention(self.action)}" + (f". {reason}" if reason else ""))
+            self._tell_decision(state, reason)
         else:
             tell(self.thread.pk, f"{intention(self.action)}: {why}")
+
+    def give_up(self) -> None:
+        """Close what was approved and could not be carried out in time."""
+        AgentAction.objects.filter(pk=self.action.pk).update(
+            status=ActionStatus.CANCELLED, error=GIVEN_UP, finished_at=Now()
+        )
+        tell(self.thread.pk, f"{intention(self.action)}: {GIVEN_UP}")
+        self.announce()
+
+    def _tell_decision(self, state: ApprovalState, reason: str) -> None:
+        word = "Approved" if state is ApprovalState.APPROVED else "Rejected"
+        self.tell_agent(f"{word}: {intention(self.action)}" + (f". {reason}" if reason else ""))
 
 
 COPIED = ("run_id", "thread_id", "user_id", "step", "call_id", "tool", "effect", "risk", "reversal")

@@ -23,7 +23,7 @@ from memory.text import clip
 from tools.base import Audience
 
 
-class UserAgent(Trusting, Agentable):
+class UserAgent(Trusting):
     """The personal assistant: one per user, permanent; it also holds the user's preferences."""
 
     class Theme(models.TextChoices):

@@ -9,6 +9,7 @@ from django.contrib.auth.models import User
 from django.utils.translation import gettext as _
 
 from agents.agentable import trusted_as
+from agents.decisions import EDITED
 from agents.live.cards import Card, card
 from agents.live.steps import intention
 from goals.context import Place
@@ -119,6 +120,8 @@ def _decision(approval: Approval) -> Decision:
         ApprovalState.REJECTED: ("failed", _("rejected")),
         ApprovalState.EXPIRED: ("queued", _("expired; nothing was done")),
     }[ApprovalState(approval.state)]
-    if approval.reason:
+    if approval.reason == EDITED:
+        state, how = "done", _("changed by you")
+    elif approval.reason:
         how = f"{how}: “{approval.reason}”"
     return Decision(intention(approval.action), state, how, approval.decided_at)

@@ -6,7 +6,7 @@ from uuid import UUID
 from django.conf import settings
 from django.db import models
 
-from agents.agentable import Agentable, Trusting
+from agents.agentable import Trusting
 from agents.models import ModelConnection
 from memory.models import OwnedQuerySet
 
@@ -33,7 +33,7 @@ class GoalQuerySet(OwnedQuerySet["Goal"]):
         return self.filter(archived_at=None)
 
 
-class Goal(Trusting, Agentable):
+class Goal(Trusting):
     """Something a person wants, pursued for weeks in one conversation."""
 
     TITLE_LENGTH = 120

@@ -7,7 +7,7 @@ from django.utils.translation import gettext as _
 
 from agents.agentable import Trusting
 from agents.refusals import Refused
-from tools import policy
+from tools import policy, trust
 from tools.base import Audience, Effect, Reversal
 from tools.policy import Mode
 from tools.registry import AnyTool, all_tools
@@ -39,6 +39,9 @@ def set_modes(agent: Trusting, chosen: Mapping[str, str]) -> None:
     for name, mode in chosen.items():
         if name not in tools or mode not in policy.modes(tools[name]):
             raise Refused("invalid_mode", _("“%(tool)s” cannot be set to “%(mode)s”.") % {"tool": name, "mode": mode})
+    for name, mode in chosen.items():
+        if mode != Mode.AUTO and mode != agent.tool_modes().get(name, policy.usual(tools[name])):
+            trust.revoke(agent.thread_id, name, str(_("You set it to ask, or off.")))
     agent.modes = policy.valid({**agent.modes, **chosen}, tools.values())
     agent.save(update_fields=["modes"])
 
@@ -60,6 +63,6 @@ def _note(tool: AnyTool) -> str:
     return {
         Reversal.UNDOABLE: _("Can be undone"),
         Reversal.COMPENSABLE: _("Cannot be undone, but made up for"),
-        Reversal.IRREVERSIBLE: _("Cannot be undone, so it always asks"),
+        Reversal.IRREVERSIBLE: _("Cannot be undone, so it asks, but for what you allow in exactly one form"),
         Reversal.NOTHING: "",
     }[tool.reversal]

@@ -119,6 +119,7 @@ class AgentAction(models.Model):
         indexes = [
             models.Index(fields=["user", "-created_at"]),
             models.Index(fields=["-created_at"], name="actions_by_time"),
+            models.Index(fields=["thread"], condition=models.Q(status="proposed"), name="proposed_actions"),
             models.Index(fields=["repeats"], condition=models.Q(repeats__isnull=False), name="repeating_actions"),
             models.Index(fields=["undoes"], condition=models.Q(undoes__isnull=False), name="undoing_actions"),
         ]

@@ -29,7 +29,7 @@ def usual(tool: AnyTool) -> Mode:
 
 
 def modes(tool: AnyTool) -> Sequence[Mode]:
-    """Those that a person may choose. What cannot be undone must be approved each time."""
+    """Those that a person may choose. What cannot be undone must be approved, each time or in exactly one form."""
     return (Mode.OFF, Mode.ASK) if tool.reversal is Reversal.IRREVERSIBLE else tuple(Mode)
 
 

@@ -12,7 +12,7 @@ from uuid import UUID
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db.models import Max, Q, QuerySet, TextChoices
-from django.db.models.functions import Now
+from django.db.models.functions import Coalesce, Now
 
 from memory import pool
 from memory.models import Thread
@@ -30,6 +30,9 @@ class Scope(TextChoices):
     ANY = "any"
 
 
+EARNING = (Cause.RESTRICTED, Cause.CHOSEN)
+"""Why a call was asked about that may earn trust."""
+
 IS_TRUSTED = """
 SELECT EXISTS (
   SELECT FROM tools_trust WHERE thread_id = %(thread)s AND tool = %(tool)s AND revoked_at IS NULL
@@ -46,19 +49,38 @@ def is_trusted(thread_id: UUID, attempt: Attempt) -> bool:
 
 def scopes(approval: Approval) -> Sequence[Scope]:
     """What a person may allow from now on when they approve: calls of the same form, and once it is earned all."""
-    if approval.cause not in (Cause.RESTRICTED, Cause.CHOSEN):
+    if approval.cause not in EARNING:
         return ()
     may_be_undone = approval.action.reversal != Reversal.IRREVERSIBLE
-    earned = may_be_undone and clean(approval.thread_id, approval.action.tool) >= settings.WAYMARK_TRUST_AFTER
+    earned = may_be_undone and clean(agent_of(approval.thread), approval.action.tool) >= settings.WAYMARK_TRUST_AFTER
     return (Scope.THESE, Scope.ANY) if earned else (Scope.THESE,)
 
 
+def agent_of(thread: Thread) -> UUID:
+    """The thread of the agent that is trusted: for a helper, of who sent it off."""
+    task = getattr(thread, "agents_agenttask", None)
+    parent: UUID = task.parent_id if task else thread.pk
+    return parent
+
+
+def _by(thread_id: UUID, tool: str) -> QuerySet[Approval]:
+    """What was asked for a tool of an agent and its helpers."""
+    by = Q(thread=thread_id) | Q(thread__agents_agenttask__parent=thread_id)
+    return Approval.objects.filter(by, action__tool=tool)
+
+
 def clean(thread_id: UUID, tool: str) -> int:
-    """How often in a row a call was approved as it was proposed, and neither failed nor was undone."""
-    asked = Approval.objects.filter(thread=thread_id, action__tool=tool)
-    spoilt = asked.filter(Q(state=ApprovalState.REJECTED) | Q(action__undone=True)).aggregate(at=Max("decided_at"))
-    well = asked.filter(state=ApprovalState.APPROVED, action__status=ActionStatus.DONE, action__undone=False)
-    return (well.filter(decided_at__gt=spoilt["at"]) if spoilt["at"] else well).count()
+    """How often in a row a call was approved as it was proposed, and neither failed nor was undone, since trust in the
+    tool last ended. What strangers may have asked for does not count."""
+    asked = _by(thread_id, tool)
+    spoilt = asked.filter(Q(state=ApprovalState.REJECTED) | Q(action__undone=True)).aggregate(at=Max("decided_at"))[
+        "at"
+    ]
+    ended = Trust.objects.filter(thread=thread_id, tool=tool).aggregate(at=Max("revoked_at"))["at"]
+    asked = asked.filter(cause__in=EARNING, state=ApprovalState.APPROVED)
+    well = asked.filter(action__status=ActionStatus.DONE, action__undone=False)
+    since = max(filter(None, (spoilt, ended)), default=None)
+    return (well.filter(decided_at__gt=since) if since else well).count()
 
 
 def grant(user: User, thread: Thread, tool: str, arguments: dict[str, object] | None) -> Trust:
@@ -77,8 +99,14 @@ def grant(user: User, thread: Thread, tool: str, arguments: dict[str, object] | 
 
 
 def revoke(thread_id: UUID, tool: str, why: str) -> int:
-    """End what was allowed for a tool of an agent; returns how many standing words there were."""
-    return _standing().filter(thread=thread_id, tool=tool).update(revoked_at=Now(), why_revoked=why)
+    """End what was allowed for a tool of an agent; returns how many standing words there were.
+
+    Args:
+        thread_id: of the agent, or of one of its helpers.
+    """
+    whose = Q(thread=thread_id) | Q(thread__tasks__thread=thread_id)
+    held = _standing().filter(whose, tool=tool).values("pk")
+    return Trust.objects.filter(pk__in=[*held.values_list("pk", flat=True)]).update(revoked_at=Now(), why_revoked=why)
 
 
 def withdraw(trust: Trust) -> None:
@@ -106,11 +134,12 @@ class Offer:
 
 def offers(user: User) -> list[Offer]:
     """What has earned it, and was not given yet: of tools whose effect can be undone."""
-    asked = Approval.objects.for_user(user).filter(cause__in=(Cause.RESTRICTED, Cause.CHOSEN))
+    asked = Approval.objects.for_user(user).filter(cause__in=EARNING)
     done = asked.filter(state=ApprovalState.APPROVED).exclude(action__reversal=Reversal.IRREVERSIBLE)
     given = {(trust.thread_id, trust.tool) for trust in standing(user) if not trust.digest}
     found = []
-    for thread_id, tool in done.order_by().values_list("thread", "action__tool").distinct()[:50]:
+    agent = Coalesce("thread__agents_agenttask__parent", "thread")
+    for thread_id, tool in done.order_by().values_list(agent, "action__tool").distinct()[:50]:
         if (thread_id, tool) in given or registry.find(tool) is None:
             continue
         if (times := clean(thread_id, tool)) >= settings.WAYMARK_TRUST_AFTER:

@@ -41,7 +41,9 @@ def start(record: Record, call: Call, context: ToolContext) -> None:
     record.held.check()
     if call.gate is not None and call.attempt.tool is not None:
         _, _, seen = journal.decision(call.attempt.action_id)
-        if seen and seen != shown(call.digest, call.attempt.tool.expected(call.attempt.arguments, context)):
+        with orm():
+            expected = call.attempt.tool.expected(call.attempt.arguments, context) if seen else None
+        if seen and seen != shown(call.digest, expected):
             call.result = call.attempt.denied(CHANGED)
             return
     call.started, pulse = journal.start(lease, call.attempt.action_id, call.digest)

@@ -163,9 +163,9 @@ class Record:
     def _mark(self, calls: Sequence[Call], on: Connection[Any] | None = None) -> None:
         """Before what strangers have written becomes history: lost between the two, the mark alone does no harm."""
         found = [source for call in calls if call.result for source in call.result.sources]
-        if new := [source for source in marks.names(found) if source not in self.progress.sources]:
-            marks.mark(self.lease.thread_id, new, on)
-            self.progress.sources.extend(new)
+        if names := marks.names(found):  # also those that are known: their user may have vouched for them meanwhile
+            marks.mark(self.lease.thread_id, names, on)
+            self.progress.sources.extend(name for name in names if name not in self.progress.sources)
 
     def _posted(self, cells: Sequence[Cell]) -> list[MessagePosted]:
         return [cell_posted(self.lease.run_id, cell) for cell in cells]

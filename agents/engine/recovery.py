@@ -33,12 +33,14 @@ LEFT JOIN memory_threadmessage m ON m.thread_id = a.thread_id AND m.message_type
 
 OPEN_STEP = ROWS + "WHERE a.run_id = %(run)s AND a.step = %(step)s AND a.repeats_id IS NULL ORDER BY a.position"
 
-# Decided about after their reply had been answered; `started` ones were being carried out when their worker died.
+# Decided about after their reply had been answered, or while it was; `started` ones were being carried out when their
+# worker died.
 DECIDED = (
     ROWS
     + """
-WHERE p.thread_id = %(thread)s AND p.state = 'approved' AND (
-  a.status = 'proposed' OR a.status = 'started'
+WHERE a.thread_id = %(thread)s AND p.thread_id = %(thread)s AND (
+  a.status = 'proposed' AND (p.state = 'rejected' OR p.state = 'approved' AND p.expires_at > clock_timestamp())
+  OR a.status = 'started' AND p.state = 'approved'
     AND NOT (a.run_id = %(run)s AND a.step = %(step)s AND a.repeats_id IS NULL))
 ORDER BY p.decided_at"""
 )
@@ -141,6 +143,8 @@ def _taken_up(steps: Steps, row: RecordedCall, use: ToolUse, place: int, *, deta
         call.result = _looked_up(steps, row, attempt)
         steps.unknown |= {call.digest} if call.result and call.result.status is ActionStatus.UNKNOWN else set()
     steps.permit(call)
+    if row.status in OPEN and not detached and call.gate is None and call.result is None:
+        steps.ask_again(call)
     return call
 
 

@@ -14,6 +14,7 @@ from agents.engine.thinking import NOTHING_CALLED, Thinker
 from agents.providers.base import Reply
 from memory.ids import new_id
 from memory.messages import Message, ToolUse
+from memory.pool import orm
 from tools.attempts import Attempt, Result
 from tools.base import UNCERTAIN, Effect, Risk
 from tools.cancel import Cancelled
@@ -22,6 +23,7 @@ from tools.models import ActionStatus
 
 # Results of these are recorded as they come: another try could neither repeat nor look up what was really answered.
 KEPT = UNCERTAIN | {Effect.IDEMPOTENT}
+ASK_AGAIN = "This call needs the user's approval by now; nothing was done. Propose it again if it is still right."
 NOT_BEGUN = "Not executed: the user stopped the run."
 
 
@@ -121,6 +123,16 @@ class Steps:
         if call.result is None and attempt.tool is not None and attempt.risk is Risk.FORBIDDEN:
             call.result = attempt.denied("This tool is forbidden here; nothing was done.")
 
+    def ask_again(self, call: Call) -> None:
+        """Answer a call that was begun without an approval and needs one as things stand now: it was no valid call when
+        it was made, or something has changed since. It is not in doubt, for what acted on the world was looked up."""
+        if self._gate(call) is None:
+            return
+        if call.started and call.attempt.effect is Effect.IDEMPOTENT:
+            call.result = call.attempt.unknown("it was started, and now needs the user's approval")
+        else:
+            call.result = call.attempt.denied(ASK_AGAIN)
+
     def _call(self, attempt: Attempt, place: int) -> Call:
         call = Call(attempt, new_id(), place)
         self.watch(call)
@@ -133,7 +145,8 @@ class Steps:
     def _gate(self, call: Call) -> Gate | None:
         attempt, repeats_unknown = call.attempt, bool(self.unknown) and call.digest in self.unknown
         context = self.executor.context(attempt, self.held.cancel)
-        cause = self.summons.policy.cause(attempt, context, repeats_unknown=repeats_unknown)
+        with orm():  # a tool may look up whose the thing is
+            cause = self.summons.policy.cause(attempt, context, repeats_unknown=repeats_unknown)
         return Gate(cause, context.sources) if cause else None
 
     def _answer_all(self) -> None:

@@ -1,6 +1,7 @@
 """The question that a call puts to its user: may it run, or what became of it."""
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -18,6 +19,9 @@ from tools.base import Effect, Reversal
 from tools.models import ActionStatus, AgentAction, ApprovalState, Resolution
 
 SHOWN = 4_000
+UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
+"""Control characters, and those of no width or that turn the order of reading; but for line breaks and tabs."""
+
 SHORT = 80
 
 
@@ -102,8 +106,13 @@ def pairs(action: AgentAction) -> list[tuple[str, str]]:
 
 
 def plain(value: object) -> str:
-    """Text as it is, anything else as JSON; not too long to look at."""
-    return cut(value if isinstance(value, str) else dumps(value).decode())
+    """Text as it is, anything else as JSON, whole: it is what is approved. What cannot be seen, or turns the order of
+    reading, is named (threat T17)."""
+    return UNSEEN.sub(_named, value if isinstance(value, str) else dumps(value).decode())
+
+
+def _named(found: re.Match[str]) -> str:
+    return f"[U+{ord(found[0]):04X}]"
 
 
 def cut(text: str) -> str:

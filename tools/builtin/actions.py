@@ -2,11 +2,12 @@
 
 from uuid import UUID
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from tools import trust
 from tools.base import Arguments, Effect, Outcome, Reversal, Tool, ToolContext, ToolError, Wording
 from tools.models import AgentAction
+from tools.registry import find
 from tools.undo import NAME, CannotUndo, locked, quoted, recent, said, told, undo
 
 MOST = 50
@@ -45,9 +46,14 @@ class UndoAction(Tool[OneAction]):
     effect = Effect.LOCAL
     reversal = Reversal.UNDOABLE
     parallel_safe = False
-    contained = True
     is_work = False
     Arguments = OneAction
+
+    def is_contained(self, arguments: OneAction, context: ToolContext) -> bool:
+        """Of what the agent did by itself. Doing again what was undone, or changing back what a person owns, is the
+        same as doing it."""
+        action = AgentAction.objects.filter(pk=arguments.id, user=context.user_id, thread=context.thread_id).first()
+        return action is None or (action.undoes_id is None and _was_contained(action, context))
 
     def run(self, arguments: OneAction, context: ToolContext) -> Outcome:
         action = locked(arguments.id, context.user_id)
@@ -62,6 +68,14 @@ class UndoAction(Tool[OneAction]):
         head = "It was undone:" if undone.is_whole else "It was undone in part:"
         observation = "\n- ".join([head, *map(said, undone.parts)])
         return Outcome(observation, quoted(action), undone.record, touched=undone.touched)
+
+
+def _was_contained(action: AgentAction, context: ToolContext) -> bool:
+    tool = find(action.tool)
+    try:
+        return tool is not None and tool.is_contained(tool.Arguments.model_validate(action.arguments), context)
+    except ValidationError:
+        return False
 
 
 def _line(action: AgentAction) -> str:

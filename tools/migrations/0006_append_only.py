@@ -51,7 +51,8 @@ BEGIN
   ELSIF OLD.finished_at IS DISTINCT FROM NEW.finished_at
     AND (OLD.finished_at IS NOT NULL OR NEW.status IN ('intent', 'proposed', 'started')) THEN
     broken := 'a call ends once';
-  ELSIF NOT was_open AND OLD.undo IS DISTINCT FROM NEW.undo THEN
+  ELSIF NOT was_open AND OLD.undo IS DISTINCT FROM NEW.undo
+    AND NOT (OLD.status = 'unknown' AND NEW.status = 'done') THEN
     broken := 'an outcome stays as it was recorded';
   ELSIF NOT was_open AND (OLD.status <> 'unknown' OR NEW.status = 'unknown' AND NEW.resolution <> '')
     AND (OLD.output, OLD.summary, OLD.error) IS DISTINCT FROM (NEW.output, NEW.summary, NEW.error) THEN

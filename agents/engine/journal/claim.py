@@ -58,6 +58,11 @@ OPEN_STEP = """EXISTS (
 
 FIRST_FREE = "(SELECT coalesce(max(e.seq), 0) + 1 FROM memory_historyentry e WHERE e.thread_id = (SELECT id FROM l))"
 
+# Decided about, and not carried out: by the run that took the decision, because it failed before.
+LEFT_OPEN = """EXISTS (
+  SELECT FROM agent_actions a JOIN tools_approval p ON p.action_id = a.id
+  WHERE a.thread_id = {thread} AND a.status = 'proposed' AND p.state IN ('approved', 'rejected'))"""
+
 CLAIM = f"""
 WITH l AS (
   SELECT t.id, t.user_id, t.news, t.sources FROM memory_thread t JOIN memory_agentrun r ON r.thread_id = t.id
@@ -83,14 +88,15 @@ c AS (
   INSERT INTO agents_modelcall (id, run_id, step, attempt, provider, model, status)
   SELECT %(call)s, id, step, fence, %(provider)s, %(model)s, 'started' FROM r WHERE NOT r.open_step)
 SELECT r.thread_id, l.user_id, r.step, r.fence, r.status = 'cancelling', r.recoveries, r.retries, r.open_step,
-  coalesce((SELECT bool_or(decides) FROM m), false), r.guard, r.metered, l.sources FROM r, l
+  coalesce((SELECT bool_or(decides) FROM m), false) OR {LEFT_OPEN.format(thread="r.thread_id")},
+  r.guard, r.metered, l.sources FROM r, l
 """
 
 
 CLAIMED = f"""
 SELECT run.thread_id, t.user_id, run.step, run.fence, run.status = 'cancelling', run.recoveries, run.retries,
   {OPEN_STEP},
-  EXISTS (SELECT FROM memory_threadmessage m
+  {LEFT_OPEN.format(thread="run.thread_id")} OR EXISTS (SELECT FROM memory_threadmessage m
     WHERE m.thread_id = run.thread_id AND m.run_id = run.id AND m.processed AND m.metadata ? 'decision'),
   run.guard, run.metered, t.sources
 FROM memory_agentrun run JOIN memory_thread t ON t.id = run.thread_id
