@@ -30,9 +30,9 @@ class Parked(Exception):
         self.in_line = in_line
 
 
-def start(record: Record, call: Call, context: ToolContext) -> None:
+def start(record: Record, call: Call, context: ToolContext) -> bool:
     """D5 of a call that was recorded as intent: only exactly what was approved, as long as what it would change stands
-    as it did then, and only while the run goes on.
+    as it did then, and only while the run goes on. Returns whether it is; else it is answered with the reason.
 
     Raises:
         Cancelled: the run was stopped.
@@ -45,7 +45,7 @@ def start(record: Record, call: Call, context: ToolContext) -> None:
             expected = call.attempt.tool.expected(call.attempt.arguments, context) if seen else None
         if seen and seen != shown(call.digest, expected):
             call.result = call.attempt.denied(CHANGED)
-            return
+            return False
     call.started, pulse = journal.start(lease, call.attempt.action_id, call.digest)
     record.heed(pulse)
     record.held.check()
@@ -53,6 +53,7 @@ def start(record: Record, call: Call, context: ToolContext) -> None:
         record.announce_calls((), [call])
     else:
         call.result = call.attempt.denied("This call is not what was approved; it was not executed.")
+    return call.started
 
 
 def wait(record: Record) -> None:

@@ -161,11 +161,18 @@ class Steps:
             raise
 
     def _run_those_that_may(self) -> None:
+        """What was approved runs one by one, because what it was approved on is compared right before."""
         for call in self.record.calls:
             call.refuse()
+        self._run([call for call in self.record.calls if call.result is None and call.started])
+        for call in self.record.calls:
             if call.result is None and not call.started and not call.waits:
-                gates.start(self.record, call, self.executor.context(call.attempt, self.held.cancel))
-        ready = {call.attempt.action_id: call for call in self.record.calls if call.result is None and call.started}
+                context = self.executor.context(call.attempt, self.held.cancel)
+                if gates.start(self.record, call, context):
+                    self._run([call])
+
+    def _run(self, calls: Sequence[Call]) -> None:
+        ready = {call.attempt.action_id: call for call in calls}
         for result in self.executor.run([call.attempt for call in ready.values()]):
             self._ran(ready[result.attempt.action_id], result)
         if any(call.result is None for call in ready.values()):

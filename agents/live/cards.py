@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 from agents.proposals import Proposal
 from memory.encoding import dumps
 from memory.text import clip
-from tools import registry, trust
+from tools import files, registry, trust
 from tools.base import Effect, Reversal
 from tools.models import ActionStatus, AgentAction, ApprovalState, Resolution
 
@@ -160,7 +160,10 @@ def _about(proposal: Proposal) -> str:
 def _changes(proposal: Proposal) -> Iterator[tuple[str, str, str]]:
     """What the call would change, as things stand: (name, text that goes, text that comes)."""
     for change in proposal.would.changes if proposal.would else ():
-        if change.after is None:
+        if change.kind == files.KIND:
+            size = files.in_words(int(str((change.before or {}).get("size", 0))))
+            yield change.name, _("what it holds now (%(size)s)") % {"size": size}, ""
+        elif change.after is None:
             yield change.name, plain((change.before or {}).get("body", "")), ""
         else:
             for name, after in change.after.items():

@@ -86,6 +86,18 @@ class NewFile(Arguments):
     content: str = Field(description="All that the file is to hold.")
 
 
+def _at_stake(context: ToolContext, path: str) -> UndoRecord | None:
+    """What lies under a name now; None when that cannot be told."""
+    try:
+        parts = files.named(path)
+        content = Folder(context.thread_id).content(parts)
+    except (files.FileRefused, OutOfReach):
+        return None
+    if content is None:
+        return UndoRecord()
+    return UndoRecord(changes=(files.change(context.thread_id, "/".join(parts), content, None),))
+
+
 class WriteFile(Tool[NewFile]):
     """Verifiable: what is to be written is staged and put on record first, and the rename that is the effect takes the
     staged file away, so afterwards it is certain whether it happened (docs/reliability.md, "Files")."""
@@ -108,6 +120,9 @@ class WriteFile(Tool[NewFile]):
             return _written(arguments, files.write(context.thread_id, arguments.path, iter([content]), hand))
         except files.FileRefused as refused:
             raise ToolError(str(refused)) from refused
+
+    def expected(self, arguments: NewFile, context: ToolContext) -> UndoRecord | None:
+        return _at_stake(context, arguments.path)
 
     def is_contained(self, arguments: NewFile, context: ToolContext) -> bool:
         return is_agents_own(context.thread_id, arguments.path)
@@ -141,6 +156,9 @@ class DeleteFile(Tool[OneFile]):
             return _deleted(arguments, files.remove(context.thread_id, arguments.path, hand))
         except files.FileRefused as refused:
             raise ToolError(str(refused)) from refused
+
+    def expected(self, arguments: OneFile, context: ToolContext) -> UndoRecord | None:
+        return _at_stake(context, arguments.path)
 
     def is_contained(self, arguments: OneFile, context: ToolContext) -> bool:
         return is_agents_own(context.thread_id, arguments.path)

@@ -22,13 +22,15 @@ from goals.models import Goal
 from goals.toolbox import set_modes
 from memory.models import AgentRun, Author, Note, Thread
 from memory.notes import create_note, update_note
+from memory.pool import orm
 from tests.agents.engine.test_recovery import expire_leases
 from tests.llm_script import Reply
 from tests.llm_server import LLMServer
-from tests.world import PAGES, Killed, SendEmail, World
-from tools import trust
+from tests.world import PAGES, Killed, SendEmail, Upsert, World
+from tools import filing, trust
 from tools.builtin.workspace import WriteFile
 from tools.models import AgentAction, Approval, ApprovalState
+from tools.sandbox.folder import Folder
 
 type Say = Callable[[str], AgentRun]
 
@@ -165,6 +167,51 @@ def test_what_a_user_has_made_of_a_call_does_not_run_on_what_was_changed_since(
     assert note.body == "precious"
     with pytest.raises(Refused, match="You changed this already"):
         decisions.decide(action, goal.user, REJECTED, Proposal(action).shown)
+
+
+def test_each_approved_call_is_compared_right_before_it_runs(
+    goal: Goal, say: Say, llm: LLMServer, rung: list[UUID], note: Note, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The user writes something while an earlier call of the reply takes its time."""
+    Goal.objects.update(modes={"update_note": "ask", "upsert": "ask"})
+    update = ("update_note", {"id": str(note.pk), "body": "agent's"})
+    llm.script([Reply(calls=[("upsert", {"text": "slow"}), update])])
+    llm.always(Reply("Good."))
+    say("Go on")
+    act = Upsert.act
+
+    def meanwhile(self: Upsert, *args: Any) -> None:
+        with orm():
+            update_note(Note.objects.get(pk=note.pk), body="precious")
+        act(self, *args)
+
+    monkeypatch.setattr(Upsert, "act", meanwhile)
+    for action in AgentAction.objects.all():
+        decisions.decide(action, goal.user, APPROVED, Proposal(action).shown)
+    drain(rung)
+    note.refresh_from_db()
+    assert (note.body, world.texts("upsert")) == ("precious", ["slow"])
+
+
+def test_a_file_that_was_changed_since_it_was_approved_is_not_replaced(
+    goal: Goal, say: Say, llm: LLMServer, rung: list[UUID], client: Client, settings: Settings, tmp_path: Path
+) -> None:
+    settings.WAYMARK_WORKSPACES = tmp_path / "workspaces"
+    Goal.objects.update(modes={"write_file": "ask"})
+    filing.add_file(goal.thread, "mine.md", 4, iter([b"mine"]))
+    llm.script([Reply(calls=[("write_file", {"path": "mine.md", "content": "agent's"})])])
+    llm.always(Reply("Good."))
+    say("Go on")
+    action = AgentAction.objects.get(tool="write_file", run__isnull=False)
+    client.force_login(goal.user)
+    assert "what it holds now (4 bytes)" in client.get("/approvals/").content.decode()
+    shown = Proposal(action).shown
+    decisions.decide(action, goal.user, APPROVED, shown)
+    filing.add_file(goal.thread, "mine.md", 8, iter([b"precious"]))
+    drain(rung)
+    action.refresh_from_db()
+    assert action.status == "denied"
+    assert (Folder(goal.thread_id).files / "mine.md").read_bytes() == b"precious"
 
 
 def while_it_is_proposed(goal: Goal, state: ApprovalState, monkeypatch: pytest.MonkeyPatch) -> None:
