@@ -113,6 +113,7 @@ class Trusting(Agentable):
     modes: `tools.policy.Mode` by the names of tools; those that are missing have their usual mode.
     """
 
+    user_id: int
     modes = models.JSONField(default=dict, blank=True, db_default={}, help_text="tools.policy.Mode, by names of tools")
 
     class Meta:

@@ -14,7 +14,7 @@ from agents.providers.capabilities import Capabilities
 from agents.providers.catalog import kind_of
 from agents.refusals import Refused
 from agents.routing import stored
-from agents.secrets import seal
+from memory.secrets import seal
 from memory.text import clip
 
 LONGEST_VERDICT = 500

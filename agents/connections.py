@@ -15,8 +15,8 @@ from agents.providers.capabilities import Capabilities
 from agents.providers.catalog import kind_of
 from agents.providers.known_models import known
 from agents.routing import routing_of
-from agents.secrets import unseal
 from memory.models import Thread
+from memory.secrets import unseal
 
 
 class Use(StrEnum):

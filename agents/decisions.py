@@ -96,7 +96,7 @@ def edit(action: AgentAction, user: User, shown: str, arguments: dict[str, Any])
         Refused: as `decide`, or the tool does not take these arguments.
     """
     use = ToolUse(id=action.call_id, name=action.tool, arguments=arguments)
-    if problem := validated(registry.all_tools(), use, action.position, action.pk).problem:
+    if problem := validated(registry.tools_of(user.pk), use, action.position, action.pk).problem:
         raise Refused("invalid", problem)
     if digest(action.tool, arguments) == digest(action.tool, action.arguments):
         decide(action, user, ApprovalState.APPROVED, shown)
@@ -216,7 +216,7 @@ def _become(action: AgentAction, status: ActionStatus, **fields: Any) -> None:
 def _have_checked(action: AgentAction, user: User) -> None:
     if action.status != ActionStatus.UNKNOWN or action.resolution:
         raise Refused("decided", "What became of this is settled already.")
-    if action.effect != Effect.VERIFIABLE or registry.find(action.tool) is None:
+    if action.effect != Effect.VERIFIABLE or registry.find(action.tool, action.user_id) is None:
         raise Refused("not_verifiable", "Nobody can look up what became of this.")
     if not bell.ask_for_check(action.pk, user.pk):
         raise Refused("unavailable", "No worker can be reached at the moment. Try again.")

@@ -75,7 +75,7 @@ def _work(item: PlanItem) -> ActionQuerySet:
     """What the agent and its helpers did since the plan was made, as far as it is work."""
     mine = Q(thread=item.thread_id) | Q(thread__agents_agenttask__parent=item.thread_id)
     since = AgentAction.objects.filter(mine, user_id=item.user_id, run__isnull=False, finished_at__gte=item.created_at)
-    return since.filter(tool__in=[name for name, tool in registry.all_tools().items() if tool.is_work])
+    return since.filter(tool__in=[name for name, tool in registry.tools_of(item.user_id).items() if tool.is_work])
 
 
 def _weakness(action: AgentAction) -> str:
@@ -84,7 +84,7 @@ def _weakness(action: AgentAction) -> str:
         return f"its outcome is {action.status}."
     if action.undone:
         return "it was undone."
-    tool = registry.find(action.tool)
+    tool = registry.find(action.tool, action.user_id)
     if tool is None or not tool.went_well(action.output):
         return "it ended with a failure."
     return ""

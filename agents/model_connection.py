@@ -21,7 +21,7 @@ class ConnectionQuerySet(OwnedQuerySet["ModelConnection"]):
 
 
 class ModelConnection(models.Model):
-    """A way to a model that a user has set up. `sealed_key` is encrypted (see `agents.secrets`) and write-only.
+    """A way to a model that a user has set up. `sealed_key` is encrypted (see `memory.secrets`) and write-only.
 
     learned, corrections: see `agents.providers.capabilities`; what the server has said, and what the user says instead.
     routing: the fields of `agents.providers.base.Routing` that are set. works, verdict: the last test and its words.

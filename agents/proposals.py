@@ -21,7 +21,7 @@ class Proposal:
 
     @cached_property
     def tool(self) -> AnyTool | None:
-        return registry.find(self.action.tool)
+        return registry.find(self.action.tool, self.action.user_id)
 
     @cached_property
     def would(self) -> UndoRecord | None:

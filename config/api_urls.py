@@ -8,6 +8,7 @@ from agents.api.base import Nowhere, declared
 from agents.api.budgets import Budgets, MoreBudget, OneBudget
 from agents.api.devices import Login, Logout
 from agents.api.docs import Docs, Schema
+from agents.api.mcp import AcceptMcpTools, CheckMcpServer, McpServers, OneMcpServer
 from agents.api.models import Models
 from agents.api.prices import OnePrice, Prices
 from agents.api.threads import AssistantEvents, AssistantMessages
@@ -59,6 +60,10 @@ urlpatterns = declared(
         path("budgets/<id:budget_id>/more", MoreBudget.as_view(), name="budget_more"),
         path("agent/messages", AssistantMessages.as_view(), name="agent_messages"),
         path("agent/events", AssistantEvents.as_view(), name="agent_events"),
+        path("mcp-servers", McpServers.as_view(), name="mcp_servers"),
+        path("mcp-servers/<id:server_id>", OneMcpServer.as_view(), name="mcp_server"),
+        path("mcp-servers/<id:server_id>/check", CheckMcpServer.as_view(), name="mcp_check"),
+        path("mcp-servers/<id:server_id>/accept", AcceptMcpTools.as_view(), name="mcp_accept"),
         path("models", Models.as_view(), name="models"),
         path("schema", Schema.as_view(), name="schema"),
         path("docs", Docs.as_view(), name="docs"),

@@ -42,6 +42,7 @@ def logging_config(level: str, style: str) -> None:
     root.setLevel(level.upper())
     for noisy in ("httpx2", "httpcore2", "openai", "daphne", "rq.worker", "django.channels.server"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
+    logging.getLogger("mcp").setLevel(logging.CRITICAL)  # it logs what servers say, and their session ids
     structlog.configure(
         processors=[*SHARED, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
         logger_factory=structlog.stdlib.LoggerFactory(),

@@ -180,6 +180,7 @@ STORAGES = {
 
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2_000_000
 from config.asking import *  # noqa: E402, F403 (all after .env was read)
+from config.mcp import *  # noqa: E402, F403
 from config.rest import *  # noqa: E402, F403
 from config.spending import *  # noqa: E402, F403
 from config.tools import *  # noqa: E402, F403

@@ -51,7 +51,7 @@ class ActivityForm(forms.Form):
     def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["goal"].queryset = Goal.objects.for_user(user).order_by("title")  # type: ignore[attr-defined]
-        tools = sorted((tool.wording.done, name) for name, tool in registry.all_tools().items())
+        tools = sorted((tool.wording.done, name) for name, tool in registry.tools_of(user.pk).items())
         self.fields["tool"].choices = [("", _("Any tool")), *((name, words) for words, name in tools)]  # type: ignore[attr-defined]
         for name in (*self.IN_SIGHT, *self.NARROW):
             attributes = self.fields[name].widget.attrs

@@ -100,8 +100,8 @@ def given(user: User, places: dict[UUID, Place]) -> list[Given]:
 
 def tool_name(name: str) -> str:
     """What people call a tool: what it is about to do."""
-    tool = registry.find(name)
-    return tool.wording.doing if tool else name
+    words = registry.words_of(name)
+    return words.doing if words else name
 
 
 def _arguments(each: Trust) -> str:

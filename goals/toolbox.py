@@ -10,7 +10,7 @@ from agents.refusals import Refused
 from tools import policy, trust
 from tools.base import Audience, Effect, Reversal
 from tools.policy import Mode
-from tools.registry import AnyTool, all_tools
+from tools.registry import AnyTool, tools_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Row:
 
 def rows(agent: Trusting) -> list[Row]:
     """The tools that an agent may have been given, but for talking."""
-    return [_row(tool, agent.tool_modes()) for tool in _offered()]
+    return [_row(tool, agent.tool_modes()) for tool in _offered(agent)]
 
 
 def set_modes(agent: Trusting, chosen: Mapping[str, str]) -> None:
@@ -35,7 +35,7 @@ def set_modes(agent: Trusting, chosen: Mapping[str, str]) -> None:
     Raises:
         Refused: there is no such tool, or it has no such mode.
     """
-    tools = {tool.name: tool for tool in _offered()}
+    tools = {tool.name: tool for tool in _offered(agent)}
     for name, mode in chosen.items():
         if name not in tools or mode not in policy.modes(tools[name]):
             raise Refused("invalid_mode", _("“%(tool)s” cannot be set to “%(mode)s”.") % {"tool": name, "mode": mode})
@@ -46,8 +46,10 @@ def set_modes(agent: Trusting, chosen: Mapping[str, str]) -> None:
     agent.save(update_fields=["modes"])
 
 
-def _offered() -> list[AnyTool]:
-    return [tool for tool in all_tools().values() if Audience.CONVERSATION in tool.audience and not tool.speaks]
+def _offered(agent: Trusting) -> list[AnyTool]:
+    return [
+        tool for tool in tools_of(agent.user_id).values() if Audience.CONVERSATION in tool.audience and not tool.speaks
+    ]
 
 
 def _row(tool: AnyTool, chosen: Mapping[str, str]) -> Row:

@@ -46,6 +46,7 @@ from memory.models import (
     ThreadMessage,
 )
 from tools.base import Effect, Reversal, Risk
+from tools.mcp.models import McpServer
 from tools.models import ActionStatus, AgentAction, Approval
 from tools.signature import digest
 
@@ -215,6 +216,15 @@ class AgentActionFactory(Made[AgentAction]):
     reversal = Reversal.UNDOABLE
     arguments = LazyFunction(lambda: {"title": "Shoes"})
     status = ActionStatus.DONE
+
+
+class McpServerFactory(Made[McpServer]):
+    class Meta:
+        model = McpServer
+
+    user = SubFactory(UserFactory)
+    name = Sequence(lambda n: f"server{n}")
+    url = "https://tools.example.org/mcp"
 
 
 class ApprovalFactory(Made[Approval]):

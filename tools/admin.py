@@ -15,6 +15,7 @@ from django.utils.safestring import SafeString
 from memory.admin_base import ReadOnlyAdmin, pretty, record_use
 from tools import registry
 from tools.export import COLUMNS, Columns, Format, exported
+from tools.mcp.models import McpServer
 from tools.models import ActionQuerySet, ActionStatus, AgentAction, Approval
 from tools.sought import Kind, Sought, State, Who
 
@@ -65,6 +66,20 @@ class ByTool(OneOf):
 
     def sought(self, value: Any) -> Sought:
         return Sought(tool=value)
+
+
+@admin.register(McpServer)
+class McpServerAdmin(ReadOnlyAdmin[McpServer]):
+    """Credentials are never shown, nor where exactly a server is: addresses may hold some."""
+
+    list_display = ["name", "user", "transport", "enabled", "changed", "error", "checked_at"]
+    list_filter = ["transport", "enabled", "changed"]
+    list_select_related = ["user"]
+    fields = ["user", "name", "transport", "argv", "enabled", "changed", "error", "tools", "checked_at", "created_at"]
+
+    @admin.display(description="tools in use")
+    def tools(self, server: McpServer) -> str:
+        return ", ".join(each["offered"] for each in server.accepted)
 
 
 @admin.register(AgentAction)

@@ -1,9 +1,10 @@
 """What a tool is. Plain Python: a tool is a view for the model, it parses arguments and calls a service."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cache
 from typing import ClassVar
 from uuid import UUID
 
@@ -67,6 +68,19 @@ class Arguments(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
+class HowFar:
+    """How far a call is that takes long. total: None when nobody knows. words: as its tool says it; may be empty."""
+
+    done: float
+    total: float | None = None
+    words: str = ""
+
+
+def to_nobody(progress: HowFar) -> None:
+    """Nobody looks on."""
+
+
+@dataclass(frozen=True, slots=True)
 class ToolContext:
     """Who calls, on whose behalf. Filled by the server; nothing in it ever comes from the model."""
 
@@ -77,6 +91,8 @@ class ToolContext:
     cancel: CancelToken
     sources: Sequence[str] = ()
     """Where text of strangers came from that the run may have read (mission D10). What a tool stores keeps them."""
+    tell: Callable[[HowFar], None] = to_nobody
+    """Say how far the call is, from the tool's own thread and a few times a second at most. Never raises."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,12 +147,12 @@ class Tool[A: Arguments](ABC):
     is_work: a call can prove that a step of a plan was done (mission A8); one that only speaks or plans cannot.
     """
 
-    name: ClassVar[str]
-    description: ClassVar[str]
-    wording: ClassVar[Wording]
-    effect: ClassVar[Effect] = Effect.PURE
-    risk: ClassVar[Risk] = Risk.ALLOWED
-    reversal: ClassVar[Reversal] = Reversal.NOTHING
+    name: str
+    description: str
+    wording: Wording
+    effect: Effect = Effect.PURE
+    risk: Risk = Risk.ALLOWED
+    reversal: Reversal = Reversal.NOTHING
     audience: ClassVar[frozenset[Audience]] = frozenset(Audience)
     needs_archives: ClassVar[bool] = False
     parallel_safe: ClassVar[bool] = True
@@ -145,7 +161,7 @@ class Tool[A: Arguments](ABC):
     speaks: ClassVar[bool] = False
     foreign: ClassVar[bool] = False
     is_work: ClassVar[bool] = True
-    timeout_seconds: ClassVar[float] = 30.0
+    timeout_seconds: float = 30.0
     Arguments: type[A]
 
     @abstractmethod
@@ -197,7 +213,18 @@ class Tool[A: Arguments](ABC):
         """The object of the cell's sentence while the call runs ("Creating a note" + subject)."""
         return ""
 
+    def tells_others(self, sources: Sequence[str]) -> bool:
+        """Whether a call, though it only reads, carries its arguments to somebody to whom text from these sources may
+        not send them (T10)."""
+        return False
+
     def spec(self) -> ToolSpec:
-        schema = self.Arguments.model_json_schema()
-        schema.pop("title", None)
-        return ToolSpec(self.name, self.description, schema)
+        return ToolSpec(self.name, self.description, _schema(self.Arguments))
+
+
+@cache
+def _schema(arguments: type[Arguments]) -> dict[str, JsonValue]:
+    """Kept, because making the schema of five tools takes a millisecond or two."""
+    schema = arguments.model_json_schema()
+    schema.pop("title", None)
+    return schema

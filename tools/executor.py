@@ -15,7 +15,7 @@ from memory.messages import ToolUse
 from memory.pool import DATABASE_AWAY, standing_still_is_away
 from memory.text import clean
 from tools.attempts import STOPPED, Attempt, Result
-from tools.base import UNCERTAIN, Effect, ToolContext, ToolError
+from tools.base import UNCERTAIN, Effect, HowFar, ToolContext, ToolError
 from tools.cancel import Cancelled, CancelToken
 from tools.parallel import at_once
 from tools.registry import AnyTool
@@ -28,10 +28,12 @@ class Recorder(Protocol):
 
     may_start: raises when no call may begin any more.
     local: runs an effect in our database and commits it together with its outcome.
+    progressed: a call says how far it is; never raises.
     """
 
     def may_start(self) -> None: ...
     def local(self, attempt: Attempt, effect: Callable[[], Result]) -> Result: ...
+    def progressed(self, attempt: Attempt, progress: HowFar) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +119,10 @@ class Executor:
         return attempt.done(attempt.tool.run(attempt.arguments, self.context(attempt, stop)))
 
     def context(self, attempt: Attempt, stop: CancelToken) -> ToolContext:
-        return ToolContext(self.user_id, self.thread_id, self.run_id, attempt.action_id, stop, tuple(self.sources))
+        tell = partial(self.recorder.progressed, attempt)
+        return ToolContext(
+            self.user_id, self.thread_id, self.run_id, attempt.action_id, stop, tuple(self.sources), tell
+        )
 
     def validate(self, call: ToolUse, position: int, action_id: UUID) -> Attempt:
         return validated(self.tools, call, position, action_id)

@@ -59,7 +59,7 @@ class Policy:
         assert tool is not None
         if attempt.risk is Risk.FORBIDDEN:
             return None
-        if context.sources and attempt.effect is not Effect.PURE and not tool.is_contained(attempt.arguments, context):
+        if context.sources and _reaches_others(attempt, tool, context):
             return Cause.UNTRUSTED
         if repeats_unknown:
             return Cause.REPEATS_UNKNOWN
@@ -73,6 +73,13 @@ class Policy:
         if attempt.risk is Risk.RESTRICTED and (mode != Mode.AUTO or Mode.AUTO not in modes(tool)):
             return Cause.RESTRICTED
         return None
+
+
+def _reaches_others(attempt: Attempt, tool: AnyTool, context: ToolContext) -> bool:
+    """Whether what a call does, or what it says, goes where text of strangers may not send it."""
+    if attempt.effect is Effect.PURE:
+        return tool.tells_others(context.sources)
+    return not tool.is_contained(attempt.arguments, context)
 
 
 def valid(chosen: Mapping[str, str], known: Iterable[AnyTool]) -> dict[str, str]:

@@ -71,8 +71,8 @@ def safe_fetch(
     """
     from tools.visiting import Visit, answer
 
-    first = address = _parsed(url)
-    inside = {_place(address)} if anywhere else {_listed(entry) for entry in settings.WAYMARK_FETCH_PRIVATE}
+    first = address = parsed(url)
+    inside = {_place(address)} if anywhere else {listed(entry) for entry in settings.WAYMARK_FETCH_PRIVATE}
     visit = Visit(cancel, settings.WAYMARK_FETCH_SECONDS, inside)
     with cancel.on_cancel(visit.cut):
         for _ in range(MOST_REDIRECTS + 1):
@@ -83,11 +83,11 @@ def safe_fetch(
                 location = _header(given, b"location")
                 if given.status not in REDIRECTS or not location:
                     return _read(address, given, cancel)
-            address = _parsed(location, address)
+            address = parsed(location, address)
     raise FetchFailed(f"The address redirects more than {MOST_REDIRECTS} times.")
 
 
-def _parsed(url: str, base: httpx2.URL | None = None) -> httpx2.URL:
+def parsed(url: str, base: httpx2.URL | None = None) -> httpx2.URL:
     """Raises: FetchRefused: it is no http(s) address, or holds a name or a password."""
     try:
         parts, address = urlsplit(url), (base.join(url) if base else httpx2.URL(url)).copy_with(fragment=None)
@@ -104,7 +104,7 @@ def _place(address: httpx2.URL) -> tuple[str, int]:
     return address.raw_host.decode(), address.port or (443 if address.scheme == "https" else 80)
 
 
-def _listed(entry: str) -> tuple[str, int]:
+def listed(entry: str) -> tuple[str, int]:
     """A line of WAYMARK_FETCH_PRIVATE, such as wiki.home:8080."""
     parts = urlsplit(f"//{entry}")
     return parts.hostname or "", parts.port or 0

@@ -140,7 +140,7 @@ def offers(user: User) -> list[Offer]:
     found = []
     agent = Coalesce("thread__agents_agenttask__parent", "thread")
     for thread_id, tool in done.order_by().values_list(agent, "action__tool").distinct()[:50]:
-        if (thread_id, tool) in given or registry.find(tool) is None:
+        if (thread_id, tool) in given or registry.find(tool, user.pk) is None:
             continue
         if (times := clean(thread_id, tool)) >= settings.WAYMARK_TRUST_AFTER:
             found.append(Offer(Thread.objects.get(pk=thread_id), tool, times))

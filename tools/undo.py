@@ -89,8 +89,8 @@ def recent(owner: int, thread_id: UUID, most: int) -> Iterable[AgentAction]:
 
 def told(action: AgentAction) -> str:
     """What a call did: "Created a note Shoes"."""
-    tool = registry.find(action.tool)
-    return f"{tool.wording.done if tool else action.tool} {action.summary}".strip()
+    words = registry.words_of(action.tool)
+    return f"{words.done if words else action.tool} {action.summary}".strip()
 
 
 def quoted(action: AgentAction) -> str:

@@ -105,8 +105,8 @@ class Events(ThreadView):
     @extend_schema(
         summary="Follow a conversation as it happens (server-sent events)",
         description="Each frame is `id: <cursor>`, `event: <type>`, `data: <JSON>`; the type is think, tool_start, "
-        "tool_complete, approval, message, run or error. `hello` comes first; `reset` carries {messages, run, "
-        "partial}: forget what you had. Send the last id you saw to go on from there.",
+        "tool_progress, tool_complete, approval, message, run or error. `hello` comes first; `reset` carries "
+        "{messages, run, partial}: forget what you had. Send the last id you saw to go on from there.",
         parameters=[
             OpenApiParameter("Last-Event-ID", str, OpenApiParameter.HEADER),
             OpenApiParameter("last_event_id", str, description="The same, for clients that cannot set headers"),

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import partial
 from itertools import islice
 from uuid import UUID
 
@@ -67,13 +67,7 @@ class Summons:
 
     @property
     def specs(self) -> list[ToolSpec]:
-        return [_spec(tool) for tool in self.tools.values()]
-
-
-@cache
-def _spec(tool: AnyTool) -> ToolSpec:
-    """Kept, because making the schema of five tools takes a millisecond or two; there is one instance of each."""
-    return tool.spec()
+        return [tool.spec() for tool in self.tools.values()]
 
 
 # A note is listed with its beginning only. Characters.
@@ -120,7 +114,7 @@ def summon(run_id: UUID) -> Summons | None:
             context_type=context_type,
             system=system_prompt(agentable, context_type, summaries, time_zone),
             time_zone=time_zone,
-            tools=tools_for(agentable.audience, off(modes), has_archives=thread.generation > 0),
+            tools=tools_for(agentable.audience, off(modes), has_archives=thread.generation > 0, user_id=thread.user_id),
             policy=Policy(modes, partial(is_trusted, agentable.trusted_as())),
             context=context_for(thread, timezone.now(), time_zone, notes if agentable.knows_notes else None, plan),
             prices=read(prices),

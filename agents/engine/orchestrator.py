@@ -35,7 +35,6 @@ from agents.live.events import Think
 from agents.live.stream import disown, publish
 from agents.providers import pool as provider_pool
 from agents.providers.base import Provider, TextDelta
-from agents.secrets import Unreadable
 from memory import quarantine, transcript
 from memory.attachments import loader
 from memory.degrade import Remedy
@@ -43,6 +42,7 @@ from memory.messages import Message, ToolUse
 from memory.models import WAITS, RunStatus
 from memory.pictures import Pictures
 from memory.pool import DATABASE_AWAY
+from memory.secrets import Unreadable
 from memory.transcript import Transcript
 from tools.cancel import Cancelled, CancelToken
 from tools.recorded import recorded

@@ -16,13 +16,14 @@ from agents.engine.cells import said_cells, tool_cell
 from agents.engine.journal import Cell, Lease, NextCall, Progress, Pulse
 from agents.engine.leases import Held
 from agents.engine.notices import write
-from agents.live.announce import announce_action, announce_taken, call_changed, cell_posted
+from agents.live.announce import announce_action, announce_progress, announce_taken, call_changed, cell_posted
 from agents.live.events import Event, MessagePosted
 from agents.live.stream import publish
 from memory import marks
 from memory.messages import Message
 from memory.pool import orm, orm_connection
 from tools.attempts import Attempt, Result
+from tools.base import HowFar
 from tools.models import ActionStatus
 
 
@@ -93,6 +94,12 @@ class Record:
                     announce_action(self.summons.thread, action_id)
         self.heed(pulse)
         return call.result
+
+    def progressed(self, attempt: Attempt, progress: HowFar) -> None:
+        """Show how far a call is; nothing of it is kept."""
+        call = next((each for each in self.calls if each.attempt is attempt), None)
+        if call is not None and not call.recorded:
+            announce_progress(self.summons.thread, self.lease.run_id, call, progress)
 
     def outcomes(self, calls: Sequence[Call], next_call: NextCall | None = None) -> None:
         """D6 of these calls; with D7 + D2 when a model call follows."""

@@ -8,10 +8,12 @@ from django.utils import timezone
 
 from agents.engine.calls import Call
 from agents.engine.journal import Cell
-from agents.live.events import ApprovalChanged, Event, MessagePosted, RunChanged, ToolComplete, ToolStart
+from agents.live import how_far
+from agents.live.events import ApprovalChanged, Event, MessagePosted, RunChanged, ToolComplete, ToolProgress, ToolStart
 from agents.live.stream import publish
 from agents.providers.pricing import dollars
 from memory.models import AgentRun, Thread, ThreadMessage
+from tools.base import HowFar
 from tools.models import ActionStatus, AgentAction, ApprovalState
 
 
@@ -58,6 +60,22 @@ def announce_run(run: AgentRun) -> None:
 
 def announce_status(thread: Thread, run_id: UUID, status: str, step: int = 0) -> None:
     publish(thread.pk, thread.user_id, status_changed(run_id, status, step))
+
+
+def announce_progress(thread: Thread, run_id: UUID, call: Call, progress: HowFar) -> None:
+    """How far a call is that is under way."""
+    attempt = call.attempt
+    how_far.note(attempt.action_id, progress)
+    event = ToolProgress(
+        run=run_id,
+        message=call.cell,
+        action=attempt.action_id,
+        tool=attempt.call.name,
+        done=progress.done,
+        total=progress.total,
+        words=progress.words,
+    )
+    publish(thread.pk, thread.user_id, event)
 
 
 def announce_message(message: ThreadMessage, user_id: int) -> None:

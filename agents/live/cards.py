@@ -100,7 +100,7 @@ def card(action: AgentAction) -> Card | None:
 def pairs(action: AgentAction) -> list[tuple[str, str]]:
     """What the call was asked, as (name, value), in the order of its tool: the database keeps none."""
     arguments: dict[str, Any] = action.arguments if isinstance(action.arguments, dict) else {}
-    tool = registry.find(action.tool)
+    tool = registry.find(action.tool, action.user_id)
     asked = dict.fromkeys(name for name in (tool.Arguments.model_fields if tool else ()) if name in arguments)
     return [(name.replace("_", " "), plain(arguments[name])) for name in asked | dict.fromkeys(arguments)]
 

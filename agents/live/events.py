@@ -40,6 +40,20 @@ class ToolStart(Event):
     arguments: dict[str, JsonValue]
 
 
+class ToolProgress(Event):
+    """How far a call is that is under way. It is not stored. `total` is None when nobody knows; `words` are the
+    tool's own, and may be a stranger's."""
+
+    type: Literal["tool_progress"] = "tool_progress"
+    run: UUID
+    message: UUID
+    action: UUID
+    tool: str
+    done: float
+    total: float | None
+    words: str
+
+
 class ToolComplete(Event):
     """The outcome of a tool call was committed, or it was undone or done again. `status` is the action's."""
 
@@ -109,7 +123,7 @@ class Failed(Event):
 
 
 type AnyEvent = Annotated[
-    Think | ToolStart | ToolComplete | ApprovalChanged | MessagePosted | RunChanged | Failed,
+    Think | ToolStart | ToolProgress | ToolComplete | ApprovalChanged | MessagePosted | RunChanged | Failed,
     Field(discriminator="type"),
 ]
 

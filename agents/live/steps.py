@@ -9,13 +9,13 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from pydantic import ValidationError
 
-from agents.live import markdown
+from agents.live import how_far, markdown
 from agents.live.cards import Card, awaits_approval, card, is_asked_about
 from agents.live.turns import Part
 from memory.messages import ToolUse
 from memory.text import clip
 from tools import registry
-from tools.base import Wording
+from tools.base import HowFar, Wording
 from tools.models import OPEN, ActionStatus, AgentAction
 
 SUBJECT_LENGTH: Final = 160
@@ -41,6 +41,7 @@ class Step:
     since: when it began, while it is running. lasted: how long it took, once it is over.
     action: whose details can be fetched. html: what unfolds. asks: whether its user is asked something; card: what.
     undo: where to post to take it back, or to do it again once it is undone.
+    progress: how far it is, while it is running and says so.
     """
 
     id: UUID
@@ -56,6 +57,7 @@ class Step:
     asks: bool = False
     card: Card | None = None
     undo: str = ""
+    progress: HowFar | None = None
 
     @property
     def is_finished(self) -> bool:
@@ -106,6 +108,7 @@ def _tool_step(message_id: UUID, action: AgentAction, shown_card: Card | None = 
         asks=asks,
         card=shown_card,
         undo=_undo(action),
+        progress=how_far.of(action.pk) if status == ActionStatus.STARTED else None,
     )
 
 
@@ -119,8 +122,7 @@ def _undo(action: AgentAction) -> str:
 
 def sentence(action: AgentAction) -> tuple[str, str]:
     """Return (verb phrase, icon) for how the call stands now, also for a tool that is gone."""
-    tool = registry.find(action.tool)
-    words = tool.wording if tool else _unknown(action.tool)
+    words = registry.words_of(action.tool) or _unknown(action.tool)
     if awaits_approval(action):
         return _("Needs your approval:"), words.icon
     if action.status in (*OPEN, ActionStatus.PROPOSED):
@@ -136,15 +138,13 @@ def sentence(action: AgentAction) -> tuple[str, str]:
 
 def told(call: ToolUse, is_error: bool) -> str:
     """Say what a call of the history did, whose action may be gone: "Created a note Shoes"."""
-    tool = registry.find(call.name)
-    words = tool.wording if tool else _unknown(call.name)
+    words = registry.words_of(call.name) or _unknown(call.name)
     return f"{words.failed if is_error else words.done} {_subject_of(call.name, call.arguments)}".strip()
 
 
 def intention(action: AgentAction) -> str:
     """Say what the call is to do: "Creating a note Shoes"."""
-    tool = registry.find(action.tool)
-    words = tool.wording if tool else _unknown(action.tool)
+    words = registry.words_of(action.tool) or _unknown(action.tool)
     return f"{words.doing} {_asked(action)}".strip()
 
 

@@ -26,11 +26,11 @@ from agents.providers.capabilities import Capabilities
 from agents.providers.catalog import Kind, kind_of, known_kinds
 from agents.providers.probe import find_ollama, learn
 from agents.refusals import Refused
-from agents.secrets import unseal
 from agents.services import assistant_of
 from agents.signed_in import SignedInRequest, signed_in
 from goals.connection_forms import ConnectionForm, EditForm, UsesForm
 from goals.tested import recall
+from memory.secrets import unseal
 
 
 @require_http_methods(["GET", "POST"])

@@ -39,6 +39,7 @@ from tests.factories import (
     GoalFactory,
     HealthReportFactory,
     HistoryEntryFactory,
+    McpServerFactory,
     ModelCallFactory,
     ModelConnectionFactory,
     NoteFactory,
@@ -47,6 +48,7 @@ from tests.factories import (
     UserFactory,
     bearer,
 )
+from tools.mcp.models import McpServer
 from tools.models import AgentAction
 
 pytestmark = pytest.mark.django_db
@@ -61,6 +63,7 @@ MAKERS: dict[type[Model], Callable[[], Any]] = {
     DeviceToken: DeviceTokenFactory,
     Goal: GoalFactory,
     HealthReport: HealthReportFactory,
+    McpServer: McpServerFactory,
     ModelCall: ModelCallFactory,
     ModelConnection: ModelConnectionFactory,
     Note: NoteFactory,

@@ -21,10 +21,10 @@ from agents.providers.base import Routing
 from agents.providers.capabilities import Capabilities
 from agents.providers.catalog import known_kinds
 from agents.providers.known_models import known
-from agents.secrets import unseal
 from agents.services import assistant_of
 from goals.models import Goal
 from goals.views import model_tests, models
+from memory.secrets import unseal
 from tests.factories import GoalFactory, UserFactory, bearer
 from tests.llm_ollama import LocalModel, OllamaServer
 from tests.llm_openrouter import OpenRouterServer

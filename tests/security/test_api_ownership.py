@@ -38,6 +38,7 @@ from tests.factories import (
 from tests.rewriting import rewriting
 from tools import files
 from tools.file_models import Writer
+from tools.mcp.models import McpServer
 from tools.models import AgentAction, Approval
 from tools.sandbox.folder import Folder
 from tools.signature import digest
@@ -59,6 +60,9 @@ BODIES: dict[tuple[str, str], dict[str, Any]] = {
     ("approval_decide", "POST"): {"decision": "reject", "hash": digest("create_note", {"title": "Shoes"})},
     ("goal_undo", "POST"): {"since": "2026-01-01T00:00:00Z"},
     ("action_resolve", "POST"): {"resolution": "happened"},
+    ("mcp_servers", "POST"): {"name": "mine", "url": "http://127.0.0.1/mcp"},
+    ("mcp_server", "PATCH"): {"enabled": False},
+    ("mcp_accept", "POST"): {"digests": []},
     ("prices", "POST"): {"kind": "openai", "model": "mine", "input": "1", "output": "2"},
 }
 TABLES: tuple[type[Model], ...] = (
@@ -74,6 +78,7 @@ TABLES: tuple[type[Model], ...] = (
     UserAgent,
     Budget,
     ModelPrice,
+    McpServer,
 )
 
 
@@ -108,6 +113,7 @@ def person() -> Person:
     ids["attachment_id"] = attachment.pk
     ids["path"] = f"{mark}.txt"
     files.write(goal.thread_id, ids["path"], iter([mark.encode()]), files.Hand(Writer.USER))
+    ids["server_id"] = McpServer.objects.create(user=user, name="shop", url=f"http://127.0.0.1/{mark}", error=mark).pk
     ids["budget_id"] = BudgetFactory(user=user, thread=goal.thread).pk
     return Person(user, ids | {"approval_id": approval.pk, "action_id": unknown.pk})
 

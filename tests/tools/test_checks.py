@@ -1,7 +1,5 @@
 """A tool or a kind of agent that is wrong is refused at start-up."""
 
-from typing import ClassVar
-
 import pytest
 from django.core.checks import run_checks
 from pytest_django.fixtures import Settings
@@ -40,7 +38,7 @@ class SaysNothingOfUndo(Harmless):
 class Irreversible(Harmless):
     name = "irreversible"
     effect = Effect.NON_IDEMPOTENT
-    reversal: ClassVar[Reversal] = Reversal.IRREVERSIBLE
+    reversal = Reversal.IRREVERSIBLE
 
 
 def problems(tag: str) -> list[str]:

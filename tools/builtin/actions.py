@@ -71,7 +71,7 @@ class UndoAction(Tool[OneAction]):
 
 
 def _was_contained(action: AgentAction, context: ToolContext) -> bool:
-    tool = find(action.tool)
+    tool = find(action.tool, action.user_id)
     try:
         return tool is not None and tool.is_contained(tool.Arguments.model_validate(action.arguments), context)
     except ValidationError:

@@ -8,7 +8,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ('memory', '0013_marks'),
-        ('tools', '0008_workspace'),
+        ('tools', '0009_mcp_servers'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

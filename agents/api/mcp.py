@@ -1,0 +1,83 @@
+"""Servers of tools that the user has named."""
+
+from typing import Any
+from uuid import UUID
+
+from django.shortcuts import get_object_or_404
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from agents.api.base import Access, ApiView
+from agents.api.pages import NEWEST_FIRST, page
+from agents.api.schema import documented, listed
+from agents.mcp_shapes import AcceptBody, McpServerBody, McpServerShape, McpSwitchBody, shape_of
+from agents.refusals import Refused
+from tools.mcp import services
+from tools.mcp.models import McpServer
+
+
+class McpServers(ApiView):
+    access = Access.OWN
+
+    @listed("McpServer", McpServerShape, "List the servers of tools that you have named, newest first")
+    def get(self, request: Request) -> Response:
+        return page(request, McpServer.objects.for_user(self.user), NEWEST_FIRST, shape_of)
+
+    @documented("Name a server of tools", {201: McpServerShape}, body=McpServerBody)
+    def post(self, request: Request) -> Response:
+        """Nothing is connected yet: check it, look at its tools, and accept those that agents may have."""
+        given = self.body(McpServerBody)
+        named = services.Named(given["name"], given.get("url", ""), given.get("headers", {}), given.get("argv", []))
+        try:
+            server = services.add(self.user, named)
+        except services.NotTaken as not_taken:
+            raise Refused("invalid", str(not_taken)) from not_taken
+        server.refresh_from_db()
+        return Response(shape_of(server), status=201)
+
+
+class OneMcpServer(ApiView):
+    access = Access.OWN
+
+    @documented("Read a server of tools", {200: McpServerShape}, errors=(401, 404), name="mcp_server_retrieve")
+    def get(self, request: Request, server_id: UUID) -> Response:
+        return Response(shape_of(_mine(self, server_id)))
+
+    @documented("Switch a server on or off", {200: McpServerShape}, body=McpSwitchBody)
+    def patch(self, request: Request, server_id: UUID) -> Response:
+        server = _mine(self, server_id)
+        services.switch(server, on=self.body(McpSwitchBody)["enabled"])
+        return Response(shape_of(server))
+
+    @documented("Remove a server with its credentials", {204: None}, errors=(401, 404))
+    def delete(self, request: Request, server_id: UUID) -> Response:
+        services.remove(_mine(self, server_id))
+        return Response(status=204)
+
+
+class CheckMcpServer(ApiView):
+    access = Access.OWN
+
+    @documented("Connect to a server and look at its tools", {200: McpServerShape}, errors=(401, 404))
+    def post(self, request: Request, server_id: UUID) -> Response:
+        """`error` says what went wrong; an accepted tool that says something else now is not used any more."""
+        return Response(shape_of(services.check(_mine(self, server_id))))
+
+
+class AcceptMcpTools(ApiView):
+    access = Access.OWN
+
+    @documented("Accept tools of a server as they were shown", {200: McpServerShape}, body=AcceptBody)
+    def post(self, request: Request, server_id: UUID) -> Response:
+        """Agents have exactly these from their next run on. 400 with the code `changed` when one is described
+        differently now."""
+        server, given = _mine(self, server_id), self.body(AcceptBody)
+        try:
+            services.accept(server, given["digests"], given.get("reads_only", []))
+        except services.NotTaken as not_taken:
+            raise Refused("changed", str(not_taken)) from not_taken
+        return Response(shape_of(_mine(self, server_id)))
+
+
+def _mine(view: ApiView, server_id: UUID) -> Any:
+    return get_object_or_404(McpServer.objects.for_user(view.user).select_related("user"), pk=server_id)

@@ -1,0 +1,63 @@
+"""The shapes of MCP servers in the API."""
+
+from typing import Any
+
+from rest_framework import serializers
+
+from agents.serializers import Strict, TextField
+from tools.mcp.models import McpServer, Transport
+from tools.mcp.standing import standing
+
+
+class McpToolShape(serializers.Serializer[Any]):
+    name = serializers.CharField(help_text="The server's own name")
+    offered = serializers.CharField(help_text="What models call it")
+    description = serializers.CharField(help_text="As models are told it")
+    digest = serializers.CharField(help_text="Of all that the server says of it; to accept it")
+    state = serializers.CharField(help_text="accepted, new, changed, gone or unusable")
+    problem = serializers.CharField(help_text="Why it is unusable")
+    reads_only = serializers.BooleanField(help_text="You have said that it changes nothing")
+
+
+class McpServerShape(serializers.Serializer[Any]):
+    id = serializers.UUIDField()
+    name = serializers.CharField()
+    transport = serializers.ChoiceField(choices=Transport.choices)
+    url = serializers.CharField()
+    argv = serializers.ListField(child=serializers.CharField())
+    has_headers = serializers.BooleanField(help_text="They are encrypted and never shown again")
+    enabled = serializers.BooleanField()
+    changed = serializers.BooleanField(help_text="An accepted tool says something else now, so none is used")
+    error = serializers.CharField(help_text="What went wrong at the last check; empty when nothing did")
+    checked_at = serializers.DateTimeField(allow_null=True)
+    created_at = serializers.DateTimeField()
+    tools = McpToolShape(many=True)
+
+
+class McpServerBody(Strict):
+    name = TextField(max_length=24, help_text="What the names of its tools begin with")
+    url = TextField(required=False, max_length=500, help_text="Of a server over HTTP")
+    headers = serializers.DictField(child=TextField(max_length=4000), required=False, help_text="Write-only")
+    argv = serializers.ListField(
+        child=TextField(max_length=500), required=False, max_length=50, help_text="Of a program; staff only"
+    )
+
+
+class McpSwitchBody(Strict):
+    enabled = serializers.BooleanField()
+
+
+class AcceptBody(Strict):
+    digests = serializers.ListField(child=TextField(max_length=64), max_length=2_000)
+    reads_only = serializers.ListField(
+        child=TextField(max_length=200), required=False, max_length=2_000, help_text="Own names of tools"
+    )
+
+
+def shape_of(server: McpServer) -> dict[str, Any]:
+    fields = ("id", "name", "transport", "url", "argv", "enabled", "changed", "error", "checked_at", "created_at")
+    shown = {field: getattr(server, field) for field in fields}
+    tools = [
+        {**each.definition.stored(), "state": each.state, "reads_only": each.reads_only} for each in standing(server)
+    ]
+    return dict(McpServerShape({**shown, "has_headers": bool(server.sealed_headers), "tools": tools}).data)

@@ -1,0 +1,43 @@
+"""MCP servers: named, looked at, agreed to and removed, with a script and without one."""
+
+import pytest
+from django.contrib.auth.models import User
+from playwright.sync_api import Browser, Page, expect
+from pytest_django import Settings
+from pytest_django.live_server_helper import LiveServer
+
+from tests.browser.access import assert_usable
+from tests.browser.conftest import signed_in
+from tests.mcp_server import fake_mcp, tool
+from tools.mcp.models import McpServer
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+
+@pytest.mark.parametrize("script", [True, False], ids=["with script", "without script"])
+def test_a_server_is_named_looked_at_agreed_to_and_removed(
+    script: bool, browser: Browser, live_server: LiveServer, user: User, settings: Settings
+) -> None:
+    with fake_mcp() as fake:
+        settings.WAYMARK_FETCH_PRIVATE = [fake.place]
+        fake.tools = [tool("look", "Look <img src=x onerror=alert(1)> up."), tool("odd", "", "oops")]
+        page: Page = signed_in(browser, live_server.url, user, java_script_enabled=script).new_page()
+        page.goto("/settings/")
+        page.get_by_role("link", name="MCP servers").click()
+        page.get_by_label("Name").fill("shop")
+        page.get_by_label("Address").fill(fake.address)
+        page.get_by_role("button", name="Add and test it").click()
+        expect(page.get_by_text("no tools in use yet")).to_be_visible()
+        expect(page.get_by_text("Look <img src=x onerror=alert(1)> up.")).to_be_visible()
+        if script:
+            assert_usable(page)
+        page.get_by_label("It only reads").check()
+        page.get_by_role("button", name="Agree to these tools").click()
+        expect(page.get_by_text("1 tool in use")).to_be_visible()
+        if script:
+            assert_usable(page)
+        page.get_by_role("button", name="Remove").click()
+        if script:
+            page.get_by_role("button", name="Remove it").click()
+        expect(page.get_by_text("The server and its credentials are removed.")).to_be_visible()
+    assert not McpServer.objects.exists()

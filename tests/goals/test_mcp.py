@@ -1,0 +1,148 @@
+"""MCP servers on their page and over the API: named, looked at, agreed to, switched off, removed."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+from pytest_django import Settings
+
+from agents.services import assistant_of
+from tests.factories import UserFactory, bearer
+from tests.mcp_server import FakeMcp, fake_mcp, tool
+from tools.mcp import loop, sessions
+from tools.mcp.models import McpServer
+from tools.mcp.offered import offered_to
+from tools.models import Trust
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def fake(settings: Settings) -> Iterator[FakeMcp]:
+    with fake_mcp() as served:
+        settings.WAYMARK_FETCH_PRIVATE = [served.place]
+        served.key = "Bearer canary"
+        served.tools = [tool("look", "Look <b>up</b>."), tool("post", "Send it."), tool("odd", "", "oops")]
+        yield served
+        loop.submit(sessions.close_all()).result(10)
+
+
+@pytest.fixture
+def user() -> User:
+    user: User = UserFactory()
+    return user
+
+
+@pytest.fixture
+def browser(user: User) -> Client:
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def added(browser: Client, fake: FakeMcp, name: str = "shop") -> McpServer:
+    given = {"name": name, "url": fake.address, "headers": "Authorization: Bearer canary\n"}
+    assert browser.post(reverse("settings_mcp"), given).status_code == 302
+    return McpServer.objects.get(name=name)
+
+
+def test_a_server_is_named_looked_at_and_agreed_to(browser: Client, fake: FakeMcp, user: User) -> None:
+    server = added(browser, fake)
+    page = browser.get(reverse("settings_mcp")).content.decode()
+    assert "Look &lt;b&gt;up&lt;/b&gt;." in page
+    assert "Its arguments are not described by a JSON schema." in page
+    assert "canary" not in page
+    assert offered_to(user.pk) == {}
+    chosen = {"digest": [each["digest"] for each in server.seen if each["name"] == "look"], "reads_only": ["look"]}
+    browser.post(reverse("mcp_accept", args=[server.pk]), chosen)
+    assert [(name, found.effect) for name, found in offered_to(user.pk).items()] == [("shop__look", "pure")]
+    browser.post(reverse("mcp_switch", args=[server.pk]))
+    assert offered_to(user.pk) == {}
+    browser.post(reverse("mcp_switch", args=[server.pk]), {"on": "1"})
+    assert len(offered_to(user.pk)) == 1
+    browser.post(reverse("mcp_delete", args=[server.pk]))
+    assert not McpServer.objects.exists()
+
+
+def test_a_change_is_shown_and_ends_what_was_trusted(browser: Client, fake: FakeMcp, user: User) -> None:
+    server = added(browser, fake)
+    every = {"digest": [each["digest"] for each in server.seen if not each["problem"]]}
+    browser.post(reverse("mcp_accept", args=[server.pk]), every)
+    thread, until = assistant_of(user).thread, timezone.now() + timedelta(days=1)
+    for name in ("shop__look", "shop__post"):
+        Trust.objects.create(user=user, thread=thread, tool=name, until=until)
+    fake.tools[1] = tool("post", "Send it, and all notes.")
+    browser.post(reverse("mcp_check", args=[server.pk]))
+    page = browser.get(reverse("settings_mcp")).content.decode()
+    assert "has changed" in page
+    assert offered_to(user.pk) == {}
+    server.refresh_from_db()
+    browser.post(
+        reverse("mcp_accept", args=[server.pk]),
+        {"digest": [each["digest"] for each in server.seen if not each["problem"]]},
+    )
+    assert len(offered_to(user.pk)) == 2
+    assert [trust.tool for trust in Trust.objects.filter(revoked_at=None)] == ["shop__look"]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"name": "A b", "url": "https://example.org/mcp"},
+        {"name": "shop", "url": ""},
+        {"name": "shop", "url": "ftp://example.org/"},
+        {"name": "shop", "url": "https://example.org/", "headers": "nonsense"},
+        {"name": "shop", "url": "https://example.org/", "headers": "Host: elsewhere"},
+        {"name": "shop", "url": "https://example.org/", "headers": "X: ä"},
+        {"name": "shop", "program": "0"},
+    ],
+)
+def test_what_is_wrong_is_said_on_the_form(browser: Client, given: dict[str, str]) -> None:
+    answer = browser.post(reverse("settings_mcp"), given)
+    assert answer.status_code == 422
+    assert not McpServer.objects.exists()
+
+
+def test_a_name_is_taken_once(browser: Client, fake: FakeMcp) -> None:
+    added(browser, fake)
+    answer = browser.post(reverse("settings_mcp"), {"name": "shop", "url": fake.address})
+    assert "of this name already" in answer.content.decode()
+
+
+def test_servers_of_others_are_none(browser: Client, fake: FakeMcp) -> None:
+    server = added(browser, fake)
+    other = Client()
+    other.force_login(UserFactory())
+    for name in ("mcp_check", "mcp_accept", "mcp_switch", "mcp_delete"):
+        assert other.post(reverse(name, args=[server.pk])).status_code == 404
+    assert "shop" not in other.get(reverse("settings_mcp")).content.decode()
+
+
+def test_the_api_does_the_same(fake: FakeMcp, user: User) -> None:
+    device, headers = Client(), bearer(user)
+
+    def ask(method: str, path: str, body: object = None) -> tuple[int, dict[str, object]]:
+        send = getattr(device, method)
+        answer = send(f"/api/v1/{path}", body, content_type="application/json", headers=headers)
+        return answer.status_code, answer.json() if answer.content else {}
+
+    secret = {"Authorization": "Bearer canary"}
+    status, made = ask("post", "mcp-servers", {"name": "shop", "url": fake.address, "headers": secret})
+    assert (status, made["has_headers"], made["tools"]) == (201, True, [])
+    status, found = ask("post", f"mcp-servers/{made['id']}/check")
+    tools = found["tools"]
+    assert isinstance(tools, list)
+    assert [(each["name"], each["state"]) for each in tools] == [("look", "new"), ("post", "new"), ("odd", "unusable")]
+    status, _ = ask("post", f"mcp-servers/{made['id']}/accept", {"digests": ["0" * 64]})
+    assert status == 400
+    status, agreed = ask("post", f"mcp-servers/{made['id']}/accept", {"digests": [tools[0]["digest"]]})
+    assert status == 200
+    assert "canary" not in str(agreed)
+    assert [*offered_to(user.pk)] == ["shop__look"]
+    assert ask("patch", f"mcp-servers/{made['id']}", {"enabled": False})[0] == 200
+    assert ask("delete", f"mcp-servers/{made['id']}")[0] == 204
+    assert ask("post", "mcp-servers", {"name": "shop", "argv": ["/bin/sh"]})[0] == 400

@@ -1,0 +1,156 @@
+"""An MCP server of the handshake era, over HTTP on this machine, that can be told to fail in many ways."""
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+PROTOCOL = "2025-06-18"
+
+
+class Dies(Exception):
+    """The connection ends without an answer."""
+
+
+def tool(name: str, description: str = "", schema: Any = None) -> dict[str, Any]:
+    given = schema if schema is not None else {"type": "object", "properties": {"x": {"type": "string"}}}
+    return {"name": name, "description": description, "inputSchema": given}
+
+
+def says(text: str, **more: Any) -> dict[str, Any]:
+    return {"content": [{"type": "text", "text": text}], **more}
+
+
+@dataclass
+class FakeMcp:
+    """tools: what it lists. acts: what a tool does with its arguments, by name. called: what was called, in order.
+    key: when it is set, who does not send it is refused. methods: everything that was asked of it."""
+
+    address: str
+    tools: list[Any] = field(default_factory=list)
+    acts: dict[str, Callable[[dict[str, Any]], Any]] = field(default_factory=dict)
+    called: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    methods: list[str] = field(default_factory=list)
+    sessions: set[str] = field(default_factory=set)
+    key: str = ""
+    before_list: Callable[[], None] = lambda: None
+
+    @property
+    def place(self) -> str:
+        return urlsplit(self.address).netloc
+
+    def restart(self) -> None:
+        """Forget everybody."""
+        self.sessions.clear()
+
+    def result(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        if method == "initialize":
+            info = {"name": "fake", "version": "1"}
+            return {"protocolVersion": PROTOCOL, "capabilities": {"tools": {}}, "serverInfo": info}
+        if method == "tools/list":
+            self.before_list()
+            return {"tools": self.tools}
+        if method == "tools/call":
+            name, arguments = params["name"], params.get("arguments") or {}
+            self.called.append((name, arguments))
+            result: dict[str, Any] = self.acts.get(name, lambda _: says("done"))(arguments)
+            return result
+        raise KeyError(method)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    fake: FakeMcp
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+        pass
+
+    def do_GET(self) -> None:
+        self._answer(405, None)
+
+    def do_DELETE(self) -> None:
+        self._answer(200, None)
+
+    def do_POST(self) -> None:
+        said = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))))
+        method, number = said.get("method", ""), said.get("id")
+        self.fake.methods.append(method)
+        if self.fake.key and self.headers.get("Authorization") != self.fake.key:
+            return self._answer(401, None)
+        if number is None:
+            return self._answer(202, None)
+        session = self.headers.get("Mcp-Session-Id")
+        if session and session not in self.fake.sessions:
+            return self._answer(404, None)
+        try:
+            result = self.fake.result(method, said.get("params") or {})
+        except KeyError:
+            error = {"code": -32601, "message": f"no {method}"}
+            return self._answer(200, {"jsonrpc": "2.0", "id": number, "error": error})
+        except Dies:
+            self.close_connection = True
+            return self.connection.close()
+        if isinstance(result, Iterator):
+            return self._stream(number, said["params"].get("_meta", {}).get("progressToken"), result)
+        headers = {}
+        if method == "initialize":
+            headers["Mcp-Session-Id"] = uuid4().hex
+            self.fake.sessions.add(headers["Mcp-Session-Id"])
+        return self._answer(200, {"jsonrpc": "2.0", "id": number, "result": result}, headers)
+
+    def _stream(self, number: Any, token: Any, parts: Iterator[dict[str, Any]]) -> None:
+        """Progress as it comes, and the result, which has a content, at the end."""
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Connection", "close")
+        self.end_headers()
+        for part in parts:
+            news = {"method": "notifications/progress", "params": {"progressToken": token, **part}}
+            body = {"id": number, "result": part} if "content" in part else news
+            self.wfile.write(b"event: message\ndata: " + json.dumps({"jsonrpc": "2.0", **body}).encode() + b"\n\n")
+            self.wfile.flush()
+        self.close_connection = True
+
+    def _answer(self, status: int, body: Any, headers: dict[str, str] | None = None) -> None:
+        packed = json.dumps(body).encode() if body is not None else b""
+        self.send_response(status)
+        for name, value in {"Content-Type": "application/json", **(headers or {})}.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(packed)))
+        self.end_headers()
+        self.wfile.write(packed)
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A connection that was closed on purpose is no news."""
+
+
+@contextmanager
+def fake_mcp() -> Iterator[FakeMcp]:
+    handler = type("Handler", (_Handler,), {})
+    server = _Server(("127.0.0.1", 0), handler)
+    fake = FakeMcp(f"http://127.0.0.1:{server.server_port}/mcp")
+    handler.fake = fake  # type: ignore[attr-defined]
+    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+    try:
+        yield fake
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def slowly(seconds: float, text: str = "at last") -> Callable[[dict[str, Any]], dict[str, Any]]:
+    def act(arguments: dict[str, Any]) -> dict[str, Any]:
+        time.sleep(seconds)
+        return says(text)
+
+    return act

@@ -1,0 +1,228 @@
+"""Connections to MCP servers: kept, opened again, checked, given up."""
+
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import uvicorn
+from mcp.server.mcpserver import MCPServer
+from pytest_django import Settings
+
+from memory.pool import orm
+from tests.factories import UserFactory
+from tests.mcp_server import Dies, FakeMcp, fake_mcp, says, slowly, tool
+from tools.base import ToolContext, ToolError
+from tools.cancel import Cancelled, CancelToken
+from tools.mcp import offered, services
+from tools.mcp.definitions import read
+from tools.mcp.models import McpServer
+from tools.mcp.tool import Anything, McpTool, ServerWentAway, StoppedMidway
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def fake(settings: Settings) -> Iterator[FakeMcp]:
+    with fake_mcp() as served:
+        settings.WAYMARK_FETCH_PRIVATE = [served.place]
+        served.tools = [tool("look"), tool("post")]
+        yield served
+
+
+@pytest.fixture
+def real(settings: Settings) -> Iterator[str]:
+    """A server made with the SDK itself, of its newest protocol."""
+    made = MCPServer("real")
+
+    @made.tool()
+    def add(a: int, b: int) -> int:
+        """Add two numbers."""
+        return a + b
+
+    server = uvicorn.Server(uvicorn.Config(made.streamable_http_app(), port=0, log_level="error"))
+    threading.Thread(target=server.run, daemon=True).start()
+    while not server.started:
+        time.sleep(0.02)
+    port = server.servers[0].sockets[0].getsockname()[1]
+    settings.WAYMARK_FETCH_PRIVATE = [f"127.0.0.1:{port}"]
+    yield f"http://127.0.0.1:{port}/mcp"
+    server.should_exit = True
+
+
+def connected(url: str, *reads: str, user: Any = None) -> McpServer:
+    server = services.check(services.add(user or UserFactory(), services.Named("shop", url)))
+    services.accept(server, [each.digest for each in read(server.seen)], reads)
+    return McpServer.objects.get(pk=server.pk)
+
+
+def called(server: McpServer, name: str, cancel: CancelToken | None = None, **given: Any) -> str:
+    found = offered.find(server.user_id, f"shop__{name}")
+    assert isinstance(found, McpTool)
+    nobody: Any = None
+    context = ToolContext(server.user_id, nobody, nobody, nobody, cancel or CancelToken())
+    return found.run(Anything.model_validate(given), context).observation
+
+
+def three_times(server: McpServer, name: str) -> None:
+    """At the same time."""
+
+    def once() -> None:
+        with orm():
+            called(server, name)
+
+    threads = [threading.Thread(target=once) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def test_a_server_of_the_sdk_is_used_with_its_own_protocol(real: str) -> None:
+    server = connected(real)
+    assert [(each.name, each.description) for each in read(server.accepted)] == [("add", "Add two numbers.")]
+    assert called(server, "add", a=40, b=2) == "42"
+    with pytest.raises(ToolError, match="valid"):
+        called(server, "add", a="x", b=2)
+
+
+def test_a_connection_is_kept_and_shared(fake: FakeMcp) -> None:
+    server = connected(fake.address)
+    three_times(server, "look")
+    assert len(fake.called) == 3
+    assert fake.methods.count("initialize") == 1
+
+
+def test_mcp_01_one_connection_is_opened_after_a_restart_however_many_ask(fake: FakeMcp) -> None:
+    server = connected(fake.address)
+    fake.restart()
+    three_times(server, "look")
+    assert len(fake.called) == 3
+    assert fake.methods.count("initialize") == 2
+
+
+def test_mcp_01_a_server_that_dies_midway_says_so_at_once(fake: FakeMcp) -> None:
+    server = connected(fake.address, "look")
+
+    def die(given: dict[str, Any]) -> Any:
+        raise Dies
+
+    fake.acts |= {"post": die, "look": die}
+    begun = time.monotonic()
+    with pytest.raises(ServerWentAway):
+        called(server, "post")
+    with pytest.raises(ToolError):
+        called(server, "look")
+    assert time.monotonic() - begun < 2
+    assert [name for name, _ in fake.called] == ["post", "look"]
+    fake.acts.clear()
+    assert called(server, "post") == "done"
+
+
+def test_mcp_01_a_server_that_is_gone_is_left_alone_for_a_while(fake: FakeMcp, settings: Settings) -> None:
+    server = connected(fake.address)
+    fake.key = "another"
+    for _ in range(3):
+        with pytest.raises(ToolError, match=r"Nothing was done\. The server could not be reached"):
+            called(server, "look")
+    asked = len(fake.methods)
+    with pytest.raises(ToolError, match="failed 3 times in a row"):
+        called(server, "look")
+    assert len(fake.methods) == asked
+    assert services.check(server).error.startswith("The server failed 3 times")
+
+
+def test_a_call_that_is_stopped_ends_at_once_and_its_outcome_is_unknown(fake: FakeMcp) -> None:
+    server = connected(fake.address, "look")
+    fake.acts |= {"post": slowly(3), "look": slowly(3)}
+    for name, raised in (("post", StoppedMidway), ("look", Cancelled)):
+        cancel = CancelToken()
+        threading.Timer(0.3, cancel.cancel, ("stopped",)).start()
+        begun = time.monotonic()
+        with pytest.raises(raised):
+            called(server, name, cancel)
+        assert time.monotonic() - begun < 2
+
+
+@pytest.mark.parametrize(
+    ("url", "why"),
+    [
+        ("http://127.0.0.1:{port}/mcp", "Only the ports"),
+        ("http://127.0.0.1/mcp", "private network"),
+        ("http://localhost/mcp", "private network"),
+        ("http://[::1]/mcp", "private network"),
+    ],
+)
+def test_servers_inside_are_not_reached(fake: FakeMcp, settings: Settings, url: str, why: str) -> None:
+    settings.WAYMARK_FETCH_PRIVATE = []
+    url = url.format(port=fake.place.rpartition(":")[2])
+    server = services.check(services.add(UserFactory(), services.Named("shop", url)))
+    assert why in server.error
+    assert fake.methods == []
+
+
+@pytest.mark.parametrize("url", ["ftp://example.org/", "http://me:secret@example.org/", "nonsense", "http:///x"])
+def test_addresses_that_are_none_are_not_taken(url: str) -> None:
+    with pytest.raises(services.NotTaken):
+        services.add(UserFactory(), services.Named("shop", url))
+
+
+def test_the_address_is_looked_up_once_and_what_was_checked_is_connected_to(
+    fake: FakeMcp, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A name that is public when it is checked and private when it is connected to."""
+    settings.WAYMARK_FETCH_PRIVATE = []
+    answers = iter(["93.184.216.34", "127.0.0.1"])
+
+    async def look_up(*_: Any, **__: Any) -> Any:
+        return [(2, 1, 6, "", (next(answers), 80))]
+
+    monkeypatch.setattr("asyncio.base_events.BaseEventLoop.getaddrinfo", look_up)
+    server = services.check(services.add(UserFactory(), services.Named("shop", "http://rebound.example/mcp")))
+    assert "private network" in server.error
+
+
+def test_answers_are_read_up_to_a_length(fake: FakeMcp, settings: Settings) -> None:
+    server = connected(fake.address)
+    settings.WAYMARK_MCP_BYTES = 10_000
+    fake.acts["look"] = lambda _: says("x" * 20_000)
+    with pytest.raises(ServerWentAway):
+        called(server, "look")
+
+
+def test_credentials_are_sealed_and_go_with_every_request(fake: FakeMcp) -> None:
+    fake.key = "Bearer canary"
+    named = services.Named("shop", fake.address, {"Authorization": "Bearer canary"})
+    server = services.check(services.add(UserFactory(), named))
+    assert server.error == ""
+    assert "canary" not in str(McpServer.objects.values().get())
+
+
+def test_what_was_not_agreed_to_or_is_switched_off_is_not_called(fake: FakeMcp) -> None:
+    server = connected(fake.address)
+    tools = {name: offered.find(server.user_id, f"shop__{name}") for name in ("look", "post")}
+    services.accept(server, [each.digest for each in read(server.seen) if each.name == "look"])
+    nobody: Any = None
+    context = ToolContext(server.user_id, nobody, nobody, nobody, CancelToken())
+    stranger = ToolContext(UserFactory().pk, nobody, nobody, nobody, CancelToken())
+    assert tools["post"] is not None
+    assert tools["look"] is not None
+    with pytest.raises(ToolError, match="not agreed"):
+        tools["post"].run(Anything(), context)
+    with pytest.raises(ToolError, match="switched this server off"):
+        tools["look"].run(Anything(), stranger)
+    services.switch(McpServer.objects.get(pk=server.pk), on=False)
+    with pytest.raises(ToolError, match="switched this server off"):
+        tools["look"].run(Anything(), context)
+    assert offered.offered_to(server.user_id) == {}
+    assert fake.called == []
+
+
+def test_nobody_agrees_to_what_they_have_not_seen(fake: FakeMcp) -> None:
+    server = services.check(services.add(UserFactory(), services.Named("shop", fake.address)))
+    shown = [each.digest for each in read(server.seen)]
+    fake.tools = [tool("look", "Another.")]
+    services.check(server)
+    with pytest.raises(services.NotTaken):
+        services.accept(server, shown)

@@ -1,0 +1,76 @@
+"""Which tools of which servers a user's agents have, and what happens when a server changes its mind (threat T11)."""
+
+from collections.abc import Iterable
+from typing import Any
+from uuid import UUID
+
+from django.db.models.functions import Now
+
+from memory.text import clean, clip
+from tools.base import ToolError
+from tools.cancel import CancelToken
+from tools.mcp import sessions
+from tools.mcp.definitions import Definition, defined, digest_of, read
+from tools.mcp.models import McpServer, Transport
+from tools.mcp.programs import may_start
+from tools.mcp.transports import Target, target_of
+
+MOST_OFFERED = 100
+"""To one agent, of all servers together: some vendors take 128 tools in all."""
+
+
+def accepted(server: McpServer) -> list[Definition]:
+    """What its user has agreed to and can be offered."""
+    return [each for each in read(server.accepted) if not each.problem]
+
+
+def usable(user_id: int, server_id: UUID, definition: Definition) -> Target:
+    """Where to call a tool.
+
+    Raises:
+        ToolError: its user has taken it away since the run began.
+    """
+    server = McpServer.objects.filter(user_id=user_id, pk=server_id).select_related("user").first()
+    if server is None or not server.enabled:
+        raise ToolError("Nothing was done: the user has switched this server off.")
+    if server.changed:
+        raise ToolError("Nothing was done: the server has changed its tools, and the user has not looked at them yet.")
+    if not any(each.digest == definition.digest for each in accepted(server)):
+        raise ToolError("Nothing was done: the user has not agreed to this tool.")
+    if server.transport == Transport.STDIO and not may_start(server.user, server.argv):
+        raise ToolError("Nothing was done: the program of this server may not be started any more.")
+    return target_of(server)
+
+
+def still_is(definition: Definition, found: Iterable[dict[str, Any]]) -> bool:
+    """Whether a server says of a tool, now, what was agreed to.
+
+    Raises:
+        ToolError: it does not have it any more.
+    """
+    digests = [digest_of(tool) for tool in found if tool["name"] == definition.name]
+    if not digests:
+        raise ToolError("Nothing was done: the server does not have this tool any more.")
+    return digests == [definition.digest]
+
+
+def hold(server_id: UUID) -> None:
+    """Offer none of a server's tools until its user has looked at them."""
+    McpServer.objects.filter(pk=server_id).update(changed=True)
+
+
+def look(server: McpServer, cancel: CancelToken) -> McpServer:
+    """Connect, ask for the tools and keep what it says; or why that did not work."""
+    try:
+        found = sessions.tools_of(target_of(server), cancel)
+    except (sessions.Unreachable, TimeoutError) as error:
+        server.error = clip(clean(str(error)) or "It took too long.", 500)
+        McpServer.objects.filter(pk=server.pk).update(error=server.error, checked_at=Now())
+        return server
+    server.error, seen = "", defined(server.name, found)
+    server.seen = [each.stored() for each in seen]
+    now = {each.name: each.digest for each in seen}
+    gone_or_other = any(now.get(each.name, each.digest) != each.digest for each in accepted(server))
+    server.changed = server.changed or gone_or_other
+    McpServer.objects.filter(pk=server.pk).update(error="", seen=server.seen, changed=server.changed, checked_at=Now())
+    return server

@@ -1,0 +1,97 @@
+"""What a server says of its tools: mended where that is harmless, fingerprinted, and made fit for models."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from typing import Any, Final
+
+from memory.encoding import dumps
+from memory.text import clean, clean_json, clip
+from tools.mcp.naming import offered_as
+from tools.mcp.schema import Unusable, normalised
+
+LONGEST_DESCRIPTION: Final = 1_000
+MOST_TOOLS: Final = 64
+MOST_SCHEMAS: Final = 100_000
+"""Of all tools of a server together, as JSON, in bytes."""
+
+BROKEN: Final = "x-waymark-broken"
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A tool of a server.
+
+    name: the server's own. offered: what models call it. digest: of everything that the server says of it.
+    schema: as models get it. problem: why it cannot be offered, for people; empty when it can.
+    """
+
+    name: str
+    offered: str
+    description: str
+    schema: dict[str, Any]
+    digest: str
+    problem: str = ""
+
+    def stored(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def read(stored: Iterable[dict[str, Any]]) -> list[Definition]:
+    return [Definition(**each) for each in stored]
+
+
+def mended(tool: object) -> dict[str, Any] | None:
+    """One entry of a listing as the protocol wants it, with what matters of it, so that one that is wrong does not
+    cost the others (case MCP-03). None: it has no name."""
+    if not isinstance(tool, dict) or not isinstance(tool.get("name"), str) or not tool["name"]:
+        return None
+    kept: dict[str, Any] = {"name": tool["name"]}
+    kept |= {key: tool[key] for key in ("title", "description") if isinstance(tool.get(key), str)}
+    schema = tool.get("inputSchema")
+    if isinstance(schema, dict) and schema.get("type", "object") == "object":
+        kept["inputSchema"] = {**schema, "type": "object"}
+    else:
+        kept["inputSchema"] = {"type": "object", BROKEN: clip(clean(str(schema)), 200)}
+    return kept
+
+
+def defined(server: str, tools: Sequence[dict[str, Any]]) -> list[Definition]:
+    """Definitions from the entries of a listing, in its order."""
+    made: list[Definition] = []
+    names: set[str] = set()
+    room = MOST_SCHEMAS
+    for tool in tools:
+        each = _defined(server, tool)
+        problem, size = each.problem, len(dumps(each.schema))
+        if not problem and each.offered in names:
+            problem = "Another tool of this server has the same name."
+        elif not problem and (len(names) >= MOST_TOOLS or size > room):
+            problem = f"The server has more tools than models can be given ({MOST_TOOLS}, {MOST_SCHEMAS:,} bytes)."
+        if problem:
+            made.append(Definition(each.name, each.offered, each.description, {}, each.digest, problem))
+            continue
+        names.add(each.offered)
+        room -= size
+        made.append(each)
+    return made
+
+
+def digest_of(tool: dict[str, Any]) -> str:
+    """The fingerprint of everything that a server says of a tool (threat T11)."""
+    return sha256(dumps(tool, sort_keys=True)).hexdigest()
+
+
+def _defined(server: str, tool: dict[str, Any]) -> Definition:
+    name, schema = tool["name"], tool["inputSchema"]
+    digest = digest_of(tool)
+    description = clip(clean(tool.get("description") or tool.get("title") or "").strip(), LONGEST_DESCRIPTION)
+    offered = offered_as(server, name)
+    if len(name) > 200:
+        return Definition(clip(name, 200), offered, description, {}, digest, "Its name is too long.")
+    if BROKEN in schema:
+        return Definition(name, offered, description, {}, digest, "Its arguments are not described by a JSON schema.")
+    try:
+        return Definition(name, offered, description, normalised(clean_json(schema)), digest)
+    except Unusable as problem:
+        return Definition(name, offered, description, {}, digest, str(problem))

@@ -1,0 +1,146 @@
+"""Every write to MCP servers that a face may ask for."""
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import orjson
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.db.models.functions import Now
+
+from memory.secrets import seal
+from tools.cancel import CancelToken
+from tools.mcp import catalogue, sessions
+from tools.mcp.definitions import read
+from tools.mcp.models import McpServer, Transport
+from tools.mcp.naming import LONGEST_SERVER, is_server
+from tools.mcp.programs import may_start
+from tools.models import Trust
+from tools.safe_fetch import FetchRefused, parsed
+
+MOST_SERVERS = 20
+MOST_HEADERS = 20
+HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
+VALUE = re.compile(r"[\x21-\x7e][\x20-\x7e]{0,3999}")
+# What the connection itself says.
+RESERVED = frozenset({"host", "connection", "content-length", "content-type", "transfer-encoding", "accept-encoding"})
+
+
+class NotTaken(Exception):
+    """It cannot be done. The message says why, for its user; `field` names what is wrong."""
+
+    def __init__(self, message: str, field: str = "") -> None:
+        super().__init__(message)
+        self.field = field
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """What a user says of a server: either url and headers, or the words of a command."""
+
+    name: str
+    url: str = ""
+    headers: dict[str, str] = field(default_factory=dict)
+    argv: Sequence[str] = ()
+
+
+def add(user: User, named: Named) -> McpServer:
+    """Name a server. Nothing of it is used before its tools were looked at and agreed to.
+
+    Raises:
+        NotTaken: the name, the address or the command is none that may be used; or there are too many.
+    """
+    if not is_server(named.name):
+        raise NotTaken(
+            f"A name has at most {LONGEST_SERVER} small letters and digits, with single - or _ between them.", "name"
+        )
+    transport = Transport.STDIO if named.argv else Transport.HTTP
+    if transport is Transport.STDIO and not may_start(user, named.argv):
+        raise NotTaken("Programs may be started by staff only, and only those that the operator has listed.", "argv")
+    if transport is Transport.HTTP:
+        try:
+            parsed(named.url)
+        except FetchRefused as refused:
+            raise NotTaken(str(refused), "url") from refused
+        _check_headers(named.headers)
+    with transaction.atomic():
+        User.objects.select_for_update(no_key=True).get(pk=user.pk)
+        if McpServer.objects.for_user(user).count() >= MOST_SERVERS:
+            raise NotTaken("You have as many servers as one may. Remove one first.")
+        if McpServer.objects.for_user(user).filter(name=named.name).exists():
+            raise NotTaken("You have a server of this name already.", "name")
+        return McpServer.objects.create(
+            user=user,
+            name=named.name,
+            transport=transport,
+            url=named.url if transport is Transport.HTTP else "",
+            argv=[*named.argv],
+            sealed_headers=seal(orjson.dumps(named.headers).decode()) if named.headers else "",
+        )
+
+
+def _check_headers(headers: Mapping[str, str]) -> None:
+    if len(headers) > MOST_HEADERS:
+        raise NotTaken(f"At most {MOST_HEADERS} headers.", "headers")
+    for name, value in headers.items():
+        if not HEADER.fullmatch(name) or name.lower() in RESERVED or not VALUE.fullmatch(value):
+            raise NotTaken(
+                "A header has a name and a value of plain characters, and is none of the connection's own.", "headers"
+            )
+
+
+def check(server: McpServer) -> McpServer:
+    """Connect and look at what it offers; the row says what came of it."""
+    if server.transport == Transport.STDIO and not may_start(server.user, server.argv):
+        server.error = "Its program may not be started any more."
+        server.save(update_fields=["error"])
+        return server
+    return catalogue.look(server, CancelToken())
+
+
+def accept(server: McpServer, digests: Collection[str], reads_only: Collection[str] = ()) -> None:
+    """Agree to the tools that were seen: agents have exactly these from their next run on.
+
+    Args:
+        digests: of the definitions that were shown, so that nobody agrees to what they have not seen.
+        reads_only: own names of tools that change nothing.
+
+    Raises:
+        NotTaken: something else was seen meanwhile.
+    """
+    with transaction.atomic():
+        server = McpServer.objects.select_for_update().get(pk=server.pk)
+        seen = read(server.seen)
+        if not set(digests) <= {each.digest for each in seen}:
+            raise NotTaken("The server's tools have changed since you looked at them. Look again.")
+        before = {each.offered: each.digest for each in read(server.accepted)}
+        agreed = [each for each in seen if each.digest in digests and not each.problem]
+        server.accepted = [each.stored() for each in agreed]
+        server.reads_only = [each.name for each in agreed if each.name in reads_only]
+        server.changed = False
+        server.save(update_fields=["accepted", "reads_only", "changed"])
+        now = {each.offered: each.digest for each in agreed}
+        _end_trust(server, [name for name, digest in before.items() if now.get(name) != digest])
+
+
+def switch(server: McpServer, *, on: bool) -> None:
+    server.enabled = on
+    server.save(update_fields=["enabled"])
+    if not on:
+        sessions.forget(server.pk)
+
+
+def remove(server: McpServer) -> None:
+    """Forget it with its credentials. What agents did with it stays on record."""
+    server_id = server.pk
+    with transaction.atomic():
+        _end_trust(server, [each.offered for each in read(server.accepted)])
+        server.delete()
+    sessions.forget(server_id)
+
+
+def _end_trust(server: McpServer, tools: Iterable[str]) -> None:
+    """A standing word was for what the tool was."""
+    standing = Trust.objects.filter(user_id=server.user_id, tool__in=[*tools], revoked_at=None)
+    standing.update(revoked_at=Now(), why_revoked="The tool has changed, or its server is gone.")

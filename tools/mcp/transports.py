@@ -1,0 +1,166 @@
+"""How a server is reached, and what is made of its words before the SDK checks them."""
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from tempfile import TemporaryDirectory
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+from uuid import UUID
+
+import orjson
+import structlog
+from django.conf import settings
+
+from memory.secrets import unseal
+from tools.mcp.complaints import complaints
+from tools.mcp.definitions import mended
+from tools.mcp.models import McpServer, Transport
+from tools.sandbox.box import BWRAP
+
+if TYPE_CHECKING:
+    from mcp import Client
+
+
+log = structlog.get_logger(__name__)
+
+# What the SDK would hand on otherwise.
+NOTHING_OF_OURS = dict.fromkeys(("LOGNAME", "SHELL", "TERM", "USER"), "")
+
+
+# It may reach what the worker may, but sees no other process, and nothing that it starts outlives it.
+WALLS = ("--unshare-pid", "--unshare-ipc", "--die-with-parent", "--dev-bind", "/", "/", "--proc", "/proc", "--")
+
+
+class NotStartable(Exception):
+    """The program is none of those that the operator has listed."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where a server is, as its row says. Two that are equal are the same connection."""
+
+    server_id: UUID
+    name: str
+    transport: str
+    url: str
+    argv: tuple[str, ...]
+    sealed_headers: str
+
+
+def target_of(row: McpServer) -> Target:
+    return Target(row.pk, row.name, row.transport, row.url, tuple(row.argv), row.sealed_headers)
+
+
+@asynccontextmanager
+async def client_of(target: Target) -> AsyncIterator["Client"]:
+    """A client that has greeted its server.
+
+    Raises: whatever the SDK and the network raise; tools.safe_fetch.FetchRefused, tools.addresses.AddressRefused.
+    """
+    from mcp import Client
+    from mcp_types import Implementation
+
+    info = Implementation(name="waymark", version=settings.VERSION)
+    async with AsyncExitStack() as stack:
+        transport = _http(target) if target.transport == Transport.HTTP else _stdio(target)
+        client = Client(
+            _Mending(transport),
+            client_info=info,
+            cache=None,
+            read_timeout_seconds=settings.WAYMARK_MCP_SECONDS,
+        )
+        yield await stack.enter_async_context(client)
+
+
+@asynccontextmanager
+async def _http(target: Target) -> AsyncIterator[tuple[Any, Any]]:
+    from mcp.client.streamable_http import streamable_http_client
+
+    from tools.mcp import network
+
+    await network.check(target.url)
+    headers = orjson.loads(unseal(target.sealed_headers) or "{}")
+    async with (
+        network.client(headers, settings.WAYMARK_MCP_SECONDS) as client,
+        streamable_http_client(target.url, http_client=client) as streams,
+    ):
+        yield streams
+
+
+@asynccontextmanager
+async def _stdio(target: Target) -> AsyncIterator[tuple[Any, Any]]:
+    """A program, started without a shell, in an empty folder, with nothing of our environment; it ends with the
+    connection, and all of its group."""
+    from mcp import StdioServerParameters
+    from mcp.client.stdio import stdio_client
+
+    if [*target.argv] not in settings.WAYMARK_MCP_COMMANDS:
+        raise NotStartable("The operator does not allow this program any more.")
+    if not os.access(BWRAP, os.X_OK):
+        raise NotStartable(f"Programs are withheld: {BWRAP} is not there.")
+    with TemporaryDirectory(prefix="waymark-mcp-") as folder, complaints() as (said, pipe):
+        program = StdioServerParameters(
+            command=BWRAP,
+            args=[*WALLS, *target.argv],
+            env={**NOTHING_OF_OURS, "HOME": folder, "PATH": os.defpath},
+            cwd=folder,
+            encoding_error_handler="replace",
+        )
+        try:
+            async with stdio_client(program, errlog=pipe) as streams:
+                yield streams
+        finally:
+            if words := said.last():
+                log.info("mcp program said", server=target.name, words=words)
+
+
+class _Mending:
+    """A transport whose listings are mended, so that one tool that is wrong does not cost all of them."""
+
+    def __init__(self, transport: Any) -> None:
+        self._transport = transport
+
+    async def __aenter__(self) -> tuple[Any, Any]:
+        read, write = await self._transport.__aenter__()
+        return _Mended(read), write
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        done: bool | None = await self._transport.__aexit__(kind, error, trace)
+        return done
+
+
+class _Mended:
+    """What a server says, line by line."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    async def receive(self) -> Any:
+        return _mend(await self._stream.receive())
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Any:
+        return _mend(await self._stream.__anext__())
+
+    async def __aenter__(self) -> Self:
+        await self._stream.__aenter__()
+        return self
+
+    async def __aexit__(self, *how: Any) -> Any:
+        return await self._stream.__aexit__(*how)
+
+
+def _mend(said: Any) -> Any:
+    result = getattr(getattr(said, "message", None), "result", None)
+    if isinstance(result, dict) and isinstance(result.get("tools"), list):
+        result["tools"] = [fit for tool in result["tools"] if (fit := mended(tool)) is not None]
+    return said
