@@ -107,8 +107,8 @@ def words_of(command: str) -> list[str]:
 
 def risk_of(argv: Sequence[str]) -> Risk:
     """The class of a command, by what the settings say of how it begins. A program that is named by its place is the
-    same as by its name, and one in the workspace itself is nobody's we know."""
-    if "/" in argv[0] and not argv[0].startswith(("/usr/", "/bin/", "/sbin/")):
+    same as by its name, and one in the workspace itself, however one gets there, is nobody's we know."""
+    if "/" in argv[0] and (not argv[0].startswith(("/usr/", "/bin/", "/sbin/")) or ".." in argv[0].split("/")):
         return Risk.RESTRICTED
     words = [argv[0].rpartition("/")[2], *argv[1:]]
     if _matches(words, settings.WAYMARK_COMMANDS_FORBIDDEN):
