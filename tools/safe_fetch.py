@@ -130,11 +130,12 @@ def _in_words(host: str, cancel: CancelToken) -> Iterator[None]:
 
 
 def _trouble(host: str, error: Exception) -> str:
+    """Of an answer that is none nothing is repeated: those are words of whoever gave it."""
     if isinstance(error, SSLCertVerificationError):
         return f"{host} does not show a valid certificate ({error.verify_message})."
     if isinstance(error, OSError):
         return f"{host} could not be reached ({error.strerror or error})."
-    return f"{host} gave an answer that breaks off or is none ({error})."
+    return f"{host} gave an answer that breaks off or is none."
 
 
 def _header(answer: "httpcore2.Response", name: bytes) -> str:
@@ -163,4 +164,4 @@ def _unpacker(encoding: str) -> Callable[[bytes, int], bytes]:
         return lambda piece, room: piece[:room]
     if encoding in ("gzip", "x-gzip", "deflate"):
         return zlib.decompressobj(EITHER).decompress
-    raise FetchFailed(f"The answer is packed as {encoding[:40]!r}, for which was not asked.")
+    raise FetchFailed("The answer is packed in a way for which was not asked.")

@@ -314,8 +314,8 @@ def test_what_is_packed_small_is_unpacked_no_further_than_fits(
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (body(gzip.compress(gzip.compress(b"x")), "content-encoding: gzip, gzip"), "packed as"),
-        (body(b"x", "content-encoding: br"), "packed as"),
+        (body(gzip.compress(gzip.compress(b"x")), "content-encoding: gzip, gzip"), "packed in a way"),
+        (body(b"x", "content-encoding: br"), "packed in a way"),
         (body(b"not packed", "content-encoding: gzip"), "breaks off"),
         (body(b"xx")[:-1], "breaks off"),
         (OK + b"transfer-encoding: chunked\r\n\r\n5\r\nxx", "breaks off"),

@@ -47,14 +47,15 @@ class WebSearch(Tool[Question]):
         return f"“{clip(arguments.query, 60)}”"
 
     def run(self, arguments: Question, context: ToolContext) -> Outcome:
-        """The query is not repeated: an address that the model has put into it would come back as if found."""
+        """The query is not repeated: an address that the model has put into it would come back as if found. An answer
+        that is an error is a stranger's, too."""
         chosen = engine()
         if chosen is None or chosen.missing():
             raise ToolError("Nobody is set up to search the web.")
         try:
             hits = chosen.search(Query(arguments.query, arguments.most, arguments.since), context.cancel)
         except (SearchFailed, FetchFailed) as failed:
-            raise ToolError(str(failed)) from failed
+            raise ToolError(wrapped(chosen.name, str(failed)), (chosen.name,)) from failed
         summary = f"{self.subject(arguments)}, {len(hits)} found"
         if not hits:
             return Outcome("Nothing was found. Other words may find something.", summary)
@@ -84,16 +85,18 @@ class WebFetch(Tool[Place]):
         return clip(arguments.url, 80)
 
     def run(self, arguments: Place, context: ToolContext) -> Outcome:
+        """Also an error is made of what a stranger answers: it is from the host that was asked."""
         address = arguments.url.partition("#")[0]
         if not was_given(context.thread_id, address):
             raise ToolError(NOT_GIVEN)
         try:
             fetched = safe_fetch(address, context.cancel)
             page = _readable(fetched)
+            host = urlsplit(fetched.url).hostname or ""
+            return Outcome(_part(page, fetched.url, host, arguments.offset), _summary(page, host), sources=(host,))
         except (FetchFailed, NotReadable) as failed:
-            raise ToolError(str(failed)) from failed
-        host = urlsplit(fetched.url).hostname or ""
-        return Outcome(_part(page, fetched.url, host, arguments.offset), _summary(page, host), sources=(host,))
+            asked = urlsplit(address).hostname or address
+            raise ToolError(wrapped(asked, str(failed)), (asked,)) from failed
 
 
 def _told(hit: Hit) -> str:
@@ -122,11 +125,14 @@ def _summary(page: Page, host: str) -> str:
 
 
 def _part(page: Page, url: str, host: str, offset: int) -> str:
-    """A part of the page with its title and where it is from, so that it can be cited."""
+    """A part of the page with its title and where it is from, so that it can be cited.
+
+    Raises: NotReadable: there is none from there on.
+    """
     size = max(settings.WAYMARK_OBSERVATION_LENGTH - AROUND - len(url) - len(page.title), LEAST_PART)
     part, end = page.text[offset : offset + size], len(page.text)
     if not part:
-        raise ToolError(f"The page ends at {end:,} characters.")
+        raise NotReadable(f"The page ends at {end:,} characters.")
     until = offset + len(part)
     head = "\n".join(filter(None, (f"# {page.title}" if page.title else "", f"From {url}{_dated(page)}")))
     rest = [f"[Characters {offset} to {until} of {end}; go on with offset {until}.]"] if until < end else []
