@@ -15,7 +15,7 @@ WAYMARK_WORKSPACE_KEPT = _env.int("WAYMARK_WORKSPACE_KEPT", default=500_000_000)
 # first, then what is restricted, then what is allowed; whatever is none of these is restricted: each call asks.
 WAYMARK_COMMANDS_ALLOWED: list[str] = _env.list(
     "WAYMARK_COMMANDS_ALLOWED",
-    default=["ls", "cat", "head", "tail", "wc", "grep", "diff", "du", "file", "sha256sum", "ruff check", "ruff format"],
+    default=["ls", "cat", "head", "tail", "wc", "grep", "diff", "du", "file", "sha256sum", "ruff check"],
 )
 WAYMARK_COMMANDS_RESTRICTED: list[str] = _env.list(
     "WAYMARK_COMMANDS_RESTRICTED", default=["python*", "pytest", "pip*", "sh", "bash", "node", "perl", "env", "xargs"]

@@ -73,7 +73,19 @@ def is_agents_own(thread_id: UUID, path: str) -> bool:
         return True
     except (FileRefused, OutOfReach):
         return False
-    row = WorkspaceFile.objects.filter(workspace=thread_id, path=entry.path).first()
+    return _is_agents_own(entry, WorkspaceFile.objects.filter(workspace=thread_id, path=entry.path).first())
+
+
+def is_all_agents_own(thread_id: UUID) -> bool:
+    """`is_agents_own`, of everything there is. Of what cannot be looked into, people count as the authors as well."""
+    scan = Folder(thread_id).scan(settings.WAYMARK_WORKSPACE_FILES + 1)
+    rows = {row.path: row for row in WorkspaceFile.objects.filter(workspace=thread_id)}
+    return (
+        scan.whole and not scan.odd and all(_is_agents_own(each, rows.get(each.path)) for each in scan.files.values())
+    )
+
+
+def _is_agents_own(entry: Entry, row: WorkspaceFile | None) -> bool:
     return row is not None and row.stamp == entry.stamp and row.writer in (Writer.AGENT, Writer.COMMAND)
 
 

@@ -13,7 +13,7 @@ from tools import files
 from tools.base import Arguments, Effect, Outcome, Reversal, Risk, Tool, ToolContext, ToolError, Wording
 from tools.changes import Change, UndoRecord
 from tools.file_models import Writer
-from tools.file_settling import remember_folders, settle, sources_of
+from tools.file_settling import is_all_agents_own, remember_folders, settle, sources_of
 from tools.sandbox import selftest
 from tools.sandbox.folder import Folder
 from tools.sandbox.run import Ended, Ending, run
@@ -23,6 +23,8 @@ MOST_CHANGES: Final = 500
 # What a shell would understand, and we do not.
 _OPERATORS: Final = frozenset({"|", "||", "&", "&&", ";", ">", ">>", "<", "2>", "2>&1"})
 _NOT_FOUND: Final = 127
+# Programs that write nothing, whatever they are asked for.
+_READERS: Final = frozenset({"ls", "cat", "head", "tail", "wc", "grep", "diff", "du", "sha256sum"})
 # Between the end of a command and that of its call: files are looked through twice.
 _AROUND: Final = 60
 
@@ -60,8 +62,12 @@ class RunCmd(Tool[Command]):
             return Risk.RESTRICTED
 
     def is_contained(self, arguments: Command, context: ToolContext) -> bool:
-        """What the operator has put down as harmless."""
-        return self.risk_of(arguments) is Risk.ALLOWED
+        """What the operator has put down as harmless. Of that, too, some can write over a file, told to by an option or
+        by a file of settings: then there must be no file of the user's."""
+        if self.risk_of(arguments) is not Risk.ALLOWED:
+            return False
+        program = words_of(arguments.command)[0].rpartition("/")[2]
+        return program in _READERS or is_all_agents_own(context.thread_id)
 
     def went_well(self, observation: str) -> bool:
         """How it ended is said first, after a label if there is one."""
