@@ -22,6 +22,14 @@ HEAD: Final = 2_000
 # what comes after too many is not read.
 MANY_TAGS: Final = 5_000
 MOST_TAGS: Final = 20_000
+# The parser takes a time for a tag that grows with the square of its attributes (78 s for 100,000 of them). So one is
+# read up to this length, with attributes of which it is certain to every parser where they end; of others the name is.
+LONGEST_TAG: Final = 4_000
+OPENED: Final = re.compile(r"</?[a-zA-Z][^\s<>\"'/=]{0,100}+")
+ATTRIBUTES: Final = re.compile(
+    r"(?:[\s/]*+[^\s<>\"'/=]++(?:\s*+=\s*+(?:\"[^\"]*+\"|'[^']*+'|[^\s<>\"']++))?)*+[\s/]*+>"
+)
+NEXT: Final = re.compile(r"[<>]")
 MOST_LINKS: Final = 50
 LONGEST_TITLE: Final = 200
 
@@ -94,6 +102,8 @@ def _html(html: str, url: str, is_whole: bool) -> Page:
     from trafilatura import extract, extract_metadata, load_html
 
     cut = _cut(html)
+    is_whole = is_whole and len(cut) == len(html)
+    cut = _with_short_tags(cut)
     tree = load_html(cut)
     if tree is None or tree.tag != "html":  # a piece of a page
         tree = load_html(f"<html><body>{cut}</body></html>")
@@ -106,7 +116,6 @@ def _html(html: str, url: str, is_whole: bool) -> Page:
     text = found or ""
     if "](http" not in text and links:
         text = f"{text}\n\nLinks:\n{links}".strip()
-    is_whole = is_whole and len(cut) == len(html)
     return Page(text, clip(about.title or "", LONGEST_TITLE), about.date or "", is_whole)
 
 
@@ -116,6 +125,26 @@ def _cut(html: str) -> str:
         if (at := html.find("<", at + 1)) < 0:
             return html
     return html[:at]
+
+
+def _with_short_tags(html: str) -> str:
+    """Shorten the tags, so that none is longer than LONGEST_TAG, however a parser reads quotes."""
+    pieces, at = [], 0
+    while tag := OPENED.search(html, at):
+        pieces += [html[at : tag.start()], tag[0]]
+        if rest := ATTRIBUTES.match(html, tag.end(), tag.end() + LONGEST_TAG):
+            pieces.append(rest[0][:-1].replace("<", "&lt;").replace(">", "&gt;") + ">")
+            at = rest.end()
+        else:
+            pieces.append(">")
+            at = _end_of_tag(html, tag.end())
+    return "".join([*pieces, html[at:]])
+
+
+def _end_of_tag(html: str, at: int) -> int:
+    """Where a tag ends of which nothing is read."""
+    found = NEXT.search(html, at)
+    return len(html) if found is None else found.end() if found[0] == ">" else found.start()
 
 
 def _links(tree: Any, url: str) -> Iterator[str]:

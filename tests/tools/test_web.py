@@ -434,6 +434,41 @@ def test_a_page_that_is_hard_to_read_is_read_in_part(piece: str) -> None:
     assert page.is_whole is (html.count("<") < MOST_TAGS)
 
 
+MANY = " ".join(f"a{number}" for number in range(60_000))
+
+
+@pytest.mark.parametrize(
+    "tag",
+    [
+        f"<p {MANY}>Words</p>",
+        f"<p {MANY.replace(' ', '=1 ')}>Words</p>",
+        f"""<!-- <a x=" --> <b y="> " {MANY}>Words</b>""",
+        f"""<a " x=" > <b " y=" {MANY}>Words</b>""",
+        f"<p title='>' {MANY}>Words</p>",
+        f"</p {MANY}><p>Words</p>",
+        "<a b='<a b=\"" * 9_000 + f" {MANY}>Words",
+    ],
+)
+def test_a_tag_with_attributes_without_end_is_read_without_them(tag: str) -> None:
+    """A hundred thousand of them took more than a minute, in which nothing else of the process ran (threat T16)."""
+    html = f"<html><body><p>Before.</p>{tag}</body></html>"
+    began = time.process_time()
+    page_of(Fetched("https://a.example/", 200, "text/html", html.encode(), is_whole=True))
+    assert time.process_time() - began < 5
+
+
+def test_tags_of_common_length_keep_their_attributes_whatever_is_in_them() -> None:
+    html = f"""<html><head><meta name="author" content='x > "y"'><title>A &gt; b</title></head><body><article>
+        <p class="[&>svg]:w-4" @click="a => b < c" hidden=no>{WORDS} <a class=x href="/a?b=1&amp;c=<d>">here</a><br/>
+        1 < 2 > 0</p></article></body></html>"""
+    page = page_of(Fetched("https://a.example/", 200, "text/html", html.encode(), is_whole=True))
+    assert "[here](https://a.example/a?b=1&c=<d>)" in page.text
+    assert "svg" not in page.text
+    assert "1 \\< 2 > 0" in page.text
+    assert page.title == "A"  # what stands behind a sign that divides is taken for the name of the site
+    assert page.is_whole
+
+
 def test_what_is_heavy_is_loaded_when_it_is_needed() -> None:
     """Workers start without it (docs/performance.md)."""
     heavy = ("trafilatura", "lxml", "ddgs", "primp", "httpcore2")
