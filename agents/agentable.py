@@ -1,6 +1,6 @@
 """What an agent can be put to work on. Kinds differ by these hooks, never by type checks."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 from uuid import UUID
@@ -74,6 +74,10 @@ class Agentable(models.Model):
     def tool_modes(self) -> Mapping[str, str]:
         """The modes (`tools.policy.Mode`) that the owner has set for tools here, by their names."""
         return {}
+
+    def tool_packs(self) -> Collection[str]:
+        """The packs of tools (`tools.base.Pack`) that the owner has switched on here."""
+        return ()
 
     def trusted_as(self) -> UUID:
         """The thread of the agent whose standing words (`tools.trust`) hold here."""

@@ -34,6 +34,7 @@ from memory.models import (
     Trigger,
 )
 from memory.text import clean
+from tools import parts
 from tools.file_settling import forget_sources
 
 
@@ -160,6 +161,7 @@ def trust_again(thread: Thread) -> None:
         forget_sources(thread.pk)  # first: whoever changes a file locks the workspace before the thread
         Thread.objects.filter(pk=thread.pk).update(sources=[])
         Note.objects.filter(thread=thread).update(sources=[])
+        parts.forget_sources(thread.pk)
 
 
 def wake(thread: Thread, trigger: Trigger, context_type: str = "") -> UUID:

@@ -17,6 +17,16 @@ from goals.api.costs import Costs
 from goals.api.files import GoalFile, GoalFiles
 from goals.api.goals import GoalEvents, GoalMessages, Goals, OneGoal
 from goals.api.notes import GoalNotes, OneNote
+from goals.api.parts import (
+    ConfirmPart,
+    DecideProposal,
+    GoalAssessments,
+    GoalParts,
+    GoalProposals,
+    OneAssessment,
+    OnePart,
+    OneProposal,
+)
 from goals.api.runs import OneRun, RestartRun, RetryRun, RunActions, Runs, StopRun
 from goals.api.sessions import GoalSessions, OneSession
 from goals.api.undo import UndoGoal, UndoRun
@@ -35,6 +45,14 @@ urlpatterns = declared(
         path("goals/<id:goal_id>/files", GoalFiles.as_view(), name="goal_files"),
         path("goals/<id:goal_id>/files/<path:path>", GoalFile.as_view(), name="goal_file"),
         path("notes/<id:note_id>", OneNote.as_view(), name="note"),
+        path("goals/<id:goal_id>/parts", GoalParts.as_view(), name="goal_parts"),
+        path("parts/<id:part_id>", OnePart.as_view(), name="part"),
+        path("parts/<id:part_id>/confirm", ConfirmPart.as_view(), name="part_confirm"),
+        path("goals/<id:goal_id>/assessments", GoalAssessments.as_view(), name="goal_assessments"),
+        path("assessments/<id:assessment_id>", OneAssessment.as_view(), name="assessment"),
+        path("goals/<id:goal_id>/proposals", GoalProposals.as_view(), name="goal_proposals"),
+        path("proposals/<id:proposal_id>", OneProposal.as_view(), name="proposal"),
+        path("proposals/<id:proposal_id>/decide", DecideProposal.as_view(), name="proposal_decide"),
         path("goals/<id:goal_id>/sessions", GoalSessions.as_view(), name="goal_sessions"),
         path("sessions/<id:session_id>", OneSession.as_view(), name="session"),
         path("runs", Runs.as_view(), name="runs"),

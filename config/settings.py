@@ -7,7 +7,7 @@ import environ
 from django.core.exceptions import ImproperlyConfigured
 from django.utils.csp import CSP
 
-from config import servers
+from config import packs, servers
 from config.logs import logging_config
 from config.mail import mailer
 
@@ -220,12 +220,14 @@ AGENT_TOOLS = [
     "tools.builtin.workspace.WriteFile",
     "tools.builtin.workspace.DeleteFile",
     "tools.builtin.commands.RunCmd",
+    *packs.REFLECTIVE_TOOLS,
 ]
 # What of that which tools change can be put back.
 AGENT_RESTORERS = [
     "tools.builtin.notes.NoteRestorer",
     "agents.tools.TaskRestorer",
     "tools.file_restoring.FileRestorer",
+    *packs.REFLECTIVE_RESTORERS,
 ]
 
 # Limits of one run (mission B1). Same tool: without anything new. Failures: replies in a row whose calls all failed.

@@ -1,5 +1,6 @@
 """What is wanted."""
 
+from collections.abc import Collection
 from typing import Self
 from uuid import UUID
 
@@ -43,6 +44,7 @@ class Goal(Trusting):
     description = models.TextField(blank=True, default="")
     archived_at = models.DateTimeField(null=True, blank=True)
     blaze = models.CharField(max_length=10, choices=Blaze, default=Blaze.PEAK)
+    packs = models.JSONField(default=list, blank=True, db_default=[], help_text="tools.base.Pack, those switched on")
     model_connection = models.ForeignKey(
         ModelConnection, models.SET_NULL, null=True, blank=True, related_name="+", help_text="Empty: the user's default"
     )
@@ -72,6 +74,10 @@ class Goal(Trusting):
 
     def written(self) -> str:
         return f"{self.title}\n{self.description}"
+
+    def tool_packs(self) -> Collection[str]:
+        packs: list[str] = self.packs
+        return packs
 
     def connection_id(self) -> UUID | None:
         return self.model_connection_id

@@ -33,6 +33,9 @@ class GoalChanges(Strict):
     modes = serializers.DictField(
         child=serializers.CharField(), required=False, help_text="off, ask or auto, by names of tools; others stay"
     )
+    packs = serializers.ListField(
+        child=serializers.CharField(), required=False, help_text="The packs of tools that are on: reflective, or none"
+    )
 
 
 class GoalShape(serializers.ModelSerializer[Goal]):
@@ -49,6 +52,7 @@ class GoalShape(serializers.ModelSerializer[Goal]):
     modes = serializers.DictField(
         child=serializers.CharField(), help_text="Tools that are not as usual here: off, ask or auto, by their names"
     )
+    packs = serializers.ListField(child=serializers.CharField(), help_text="Packs of tools that are switched on")
     sources = serializers.ListField(
         source="thread.sources", child=serializers.CharField(), help_text="Whose texts its agent has read"
     )
@@ -56,8 +60,8 @@ class GoalShape(serializers.ModelSerializer[Goal]):
     class Meta:
         model = Goal
         fields = [
-            *("id", "thread", "title", "description", "status", "blaze", "model", "modes", "sources", "live_run"),
-            *("active_at", "created_at"),
+            *("id", "thread", "title", "description", "status", "blaze", "model", "modes", "packs", "sources"),
+            *("live_run", "active_at", "created_at"),
         ]
         read_only_fields = fields
 

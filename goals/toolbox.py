@@ -1,14 +1,15 @@
 """How far a person trusts each tool with one of their agents: what they see, and what they set (mission D9)."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from django.utils.translation import gettext as _
 
 from agents.agentable import Trusting
 from agents.refusals import Refused
+from goals.models import Goal
 from tools import policy, trust
-from tools.base import Audience, Effect, Reversal
+from tools.base import Audience, Effect, Pack, Reversal
 from tools.policy import Mode
 from tools.registry import AnyTool, tools_of
 
@@ -24,9 +25,47 @@ class Row:
     modes: list[tuple[str, str, bool, bool]]
 
 
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """A pack of tools, as it is switched on and off. page: the name of the page where what it keeps is read."""
+
+    name: str
+    words: str
+    note: str
+    page: str
+    is_on: bool
+
+
 def rows(agent: Trusting) -> list[Row]:
     """The tools that an agent may have been given, but for talking."""
-    return [_row(tool, agent.tool_modes()) for tool in _offered(agent)]
+    return [_row(tool, agent.tool_modes()) for tool in _offered(agent, agent.tool_packs())]
+
+
+def switches(goal: Goal) -> list[Switch]:
+    """The packs that there are."""
+    note = _(
+        "For looking inward: the agent keeps parts of you, assessments and proposals, each part and assessment with "
+        "your own words as evidence. A part counts only once you confirm it."
+    )
+    on = Pack.REFLECTIVE in goal.packs
+    return [Switch(Pack.REFLECTIVE, _("Reflective companion"), note, "goal_parts", on)]
+
+
+def set_packs(goal: Goal, chosen: Iterable[str]) -> None:
+    """Have just these packs on for a goal. Runs keep to those that they began with; what was kept stays, what was
+    allowed without asking does not.
+
+    Raises:
+        Refused: there is no such pack.
+    """
+    wanted = set(chosen)
+    for name in wanted - set(Pack):
+        raise Refused("invalid_pack", _("There is no pack of tools “%(pack)s”.") % {"pack": name})
+    for tool in _offered(goal, set(goal.packs) - wanted):
+        if tool.pack:
+            trust.revoke(goal.thread_id, tool.name, str(_("You switched it off.")))
+    goal.packs = [pack.value for pack in Pack if pack in wanted]
+    goal.save(update_fields=["packs"])
 
 
 def set_modes(agent: Trusting, chosen: Mapping[str, str]) -> None:
@@ -35,21 +74,21 @@ def set_modes(agent: Trusting, chosen: Mapping[str, str]) -> None:
     Raises:
         Refused: there is no such tool, or it has no such mode.
     """
-    tools = {tool.name: tool for tool in _offered(agent)}
+    tools = {tool.name: tool for tool in _offered(agent, agent.tool_packs())}
     for name, mode in chosen.items():
         if name not in tools or mode not in policy.modes(tools[name]):
             raise Refused("invalid_mode", _("“%(tool)s” cannot be set to “%(mode)s”.") % {"tool": name, "mode": mode})
     for name, mode in chosen.items():
         if mode != Mode.AUTO and mode != agent.tool_modes().get(name, policy.usual(tools[name])):
             trust.revoke(agent.thread_id, name, str(_("You set it to ask, or off.")))
-    agent.modes = policy.valid({**agent.modes, **chosen}, tools.values())
+    agent.modes = policy.valid({**agent.modes, **chosen}, _offered(agent, Pack))
     agent.save(update_fields=["modes"])
 
 
-def _offered(agent: Trusting) -> list[AnyTool]:
-    return [
-        tool for tool in tools_of(agent.user_id).values() if Audience.CONVERSATION in tool.audience and not tool.speaks
-    ]
+def _offered(agent: Trusting, packs: Iterable[str]) -> list[AnyTool]:
+    known = ("", *packs)
+    found = tools_of(agent.user_id).values()
+    return [tool for tool in found if Audience.CONVERSATION in tool.audience and not tool.speaks and tool.pack in known]
 
 
 def _row(tool: AnyTool, chosen: Mapping[str, str]) -> Row:

@@ -48,8 +48,11 @@ from memory.models import (
 from tools.base import Effect, Reversal, Risk
 from tools.mcp.models import McpServer
 from tools.models import ActionStatus, AgentAction, Approval
+from tools.part_models import Assessment, Part, Proposal
+from tools.parts import Attributes
 from tools.signature import digest
 
+SAID_AT = "2026-01-01T00:00:00Z"
 PASSWORD = "a long enough pass phrase"
 
 
@@ -197,6 +200,38 @@ class NoteFactory(Made[Note]):
     thread = SubFactory(ThreadFactory)
     user = SelfAttribute("thread.user")
     title = Sequence(lambda n: f"Note {n}")
+
+
+class PartFactory(Made[Part]):
+    """With evidence that nobody has looked at."""
+
+    class Meta:
+        model = Part
+
+    thread = SubFactory(ThreadFactory)
+    user = SelfAttribute("thread.user")
+    name = Sequence(lambda n: f"Part {n}")
+    role = "protector"
+    attributes = LazyFunction(lambda: Attributes(fears=("being seen",)).model_dump(mode="json"))
+    evidence = LazyFunction(lambda: [{"quote": "I hide.", "message": str(new_id()), "said_at": SAID_AT}])
+
+
+class AssessmentFactory(Made[Assessment]):
+    class Meta:
+        model = Assessment
+
+    thread = SubFactory(ThreadFactory)
+    user = SelfAttribute("thread.user")
+    text = Sequence(lambda n: f"Assessment {n}")
+
+
+class ProposalFactory(Made[Proposal]):
+    class Meta:
+        model = Proposal
+
+    thread = SubFactory(ThreadFactory)
+    user = SelfAttribute("thread.user")
+    text = Sequence(lambda n: f"Proposal {n}")
 
 
 class AgentActionFactory(Made[AgentAction]):

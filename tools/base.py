@@ -50,6 +50,12 @@ class Audience(StrEnum):
     TASK = "task"
 
 
+class Pack(StrEnum):
+    """Tools that belong together, and are only offered to agents whose owner has switched them on (mission D11)."""
+
+    REFLECTIVE = "reflective"
+
+
 class ToolError(Exception):
     """The model is told and the loop goes on. The message is written for the model.
 
@@ -138,6 +144,7 @@ class ToolSpec:
 class Tool[A: Arguments](ABC):
     """One tool. Stateless: one instance serves every run of the process.
 
+    pack: only offered to agents for which this pack is switched on; empty is no pack.
     needs_archives: only offered to agents that have archived sessions.
     pollable: the same call again is a way to wait for something, so it is never taken for a loop.
     contained: what it does stays inside, can be undone, and keeps the mark of a run that has read text of strangers.
@@ -154,6 +161,7 @@ class Tool[A: Arguments](ABC):
     risk: Risk = Risk.ALLOWED
     reversal: Reversal = Reversal.NOTHING
     audience: ClassVar[frozenset[Audience]] = frozenset(Audience)
+    pack: ClassVar[str] = ""
     needs_archives: ClassVar[bool] = False
     parallel_safe: ClassVar[bool] = True
     pollable: ClassVar[bool] = False

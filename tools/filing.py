@@ -7,17 +7,14 @@ from dataclasses import dataclass
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models.functions import Now
 
-from memory.ids import new_id
 from memory.models import Thread
-from memory.news import tell
-from memory.text import clip
 from tools import files
-from tools.base import Effect, Reversal, Risk
+from tools.base import Effect
 from tools.changes import UndoRecord
+from tools.deeds import by_person
 from tools.file_models import Writer
-from tools.models import ActionStatus, AgentAction
+from tools.models import AgentAction
 from tools.sandbox.beneath import Missing, OutOfReach
 from tools.sandbox.folder import Folder
 from tools.sandbox.listing import Entry
@@ -86,22 +83,4 @@ def delete_file(thread: Thread, path: str) -> AgentAction | None:
 
 def _recorded(thread: Thread, tool: str, path: str, record: UndoRecord, news: str) -> AgentAction:
     name = "/".join(files.named(path))
-    tell(thread.pk, f"The user {news}: {clip(name, 200)}")
-    return AgentAction.objects.create(
-        id=new_id(),
-        thread=thread,
-        user_id=thread.user_id,
-        step=0,
-        position=0,
-        call_id="",
-        tool=tool,
-        effect=Effect.VERIFIABLE,
-        risk=Risk.ALLOWED,
-        reversal=Reversal.UNDOABLE,
-        arguments={"path": name},
-        status=ActionStatus.DONE,
-        summary=clip(name, 80),
-        undo=record.model_dump(mode="json"),
-        started_at=Now(),
-        finished_at=Now(),
-    )
+    return by_person(thread, tool, {"path": name}, name, record, news, Effect.VERIFIABLE)

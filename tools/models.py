@@ -7,7 +7,8 @@ from django.db import models
 from django.db.models.functions import Now
 
 import tools.file_models
-import tools.mcp.models  # noqa: F401  where Django looks for them
+import tools.mcp.models
+import tools.part_models  # noqa: F401  where Django looks for them
 from memory.ids import new_id
 from memory.keyset import Order
 from memory.models import AgentRun, OwnedQuerySet, Thread

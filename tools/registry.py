@@ -1,7 +1,7 @@
 """The tools of `AGENT_TOOLS`: an explicit list of dotted paths, loaded on first use and checked at start-up; and beside
 them those of the servers that a user has named (`tools.mcp`)."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cache
 from types import MappingProxyType
 from typing import Any
@@ -37,14 +37,25 @@ def tools_of(user_id: int) -> Mapping[str, AnyTool]:
 
 
 def tools_for(
-    audience: Audience, switched_off: frozenset[str], *, has_archives: bool = False, user_id: int | None = None
+    audience: Audience,
+    switched_off: frozenset[str],
+    packs: Collection[str] = (),
+    *,
+    has_archives: bool = False,
+    user_id: int | None = None,
 ) -> Mapping[str, AnyTool]:
     """The tools that an agent is offered: those of AGENT_TOOLS in their order (a stable prompt prefix), then those of
-    the user's servers."""
+    the user's servers.
+
+    Args:
+        packs: those that are switched on.
+    """
     found = all_tools() if user_id is None else _beside(offered.offered_to(user_id))
     suits = {name: tool for name, tool in found.items() if audience in tool.audience and name not in switched_off}
     return {
-        name: tool for name, tool in suits.items() if (has_archives or not tool.needs_archives) and not tool.withheld()
+        name: tool
+        for name, tool in suits.items()
+        if (has_archives or not tool.needs_archives) and tool.pack in ("", *packs) and not tool.withheld()
     }
 
 

@@ -12,6 +12,7 @@ from typing import Final
 from uuid import UUID
 
 from django.apps import apps
+from django.db.models import QuerySet
 from django.db.models.fields.json import KT
 
 from memory.models import Attachment, Source, Thread, ThreadMessage, Trigger
@@ -55,11 +56,14 @@ def _about(thread_id: UUID) -> Iterator[str]:
             yield agentable.written()
 
 
-def _said(thread_id: UUID, address: str) -> Iterator[str]:
+def typed(thread_id: UUID) -> QuerySet[ThreadMessage]:
     """What the user wrote: a decision quotes the call that it is about, and what begins a task is its sender's."""
-    said = ThreadMessage.objects.filter(thread=thread_id, source=Source.USER, content__contains=address)
-    typed = said.exclude(metadata__has_key="decision").filter(run__isnull=False).exclude(run__trigger=Trigger.TASK)
-    return typed.values_list("content", flat=True).iterator()
+    said = ThreadMessage.objects.filter(thread=thread_id, source=Source.USER).exclude(metadata__has_key="decision")
+    return said.filter(run__isnull=False).exclude(run__trigger=Trigger.TASK)
+
+
+def _said(thread_id: UUID, address: str) -> Iterator[str]:
+    return typed(thread_id).filter(content__contains=address).values_list("content", flat=True).iterator()
 
 
 def _attached(thread_id: UUID, address: str) -> Iterator[str]:

@@ -19,7 +19,7 @@ from agents.models import ModelConnection
 from goals import services
 from goals.models import Goal, GoalQuerySet
 from goals.serializers import GoalBody, GoalChanges, GoalShape, Shelf, goal_json
-from goals.toolbox import set_modes
+from goals.toolbox import set_modes, set_packs
 from memory.hot import columns, load_joined
 from memory.models import Thread
 
@@ -66,6 +66,8 @@ class OneGoal(GoalView):
         with transaction.atomic():
             if "model" in changes:
                 services.choose_model(goal, self._connection(changes.pop("model")))
+            if "packs" in changes:
+                set_packs(goal, changes.pop("packs"))
             if "modes" in changes:
                 set_modes(goal, changes.pop("modes"))
             if changes:

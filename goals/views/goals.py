@@ -17,7 +17,7 @@ from agents.signed_in import SignedInRequest, signed_in
 from goals.forms import GoalForm, GoalSettingsForm
 from goals.models import Goal
 from goals.services import archive_goal, choose_model, create_goal, delete_goal, reopen_goal, update_goal
-from goals.toolbox import rows, set_modes
+from goals.toolbox import rows, set_modes, set_packs, switches
 from goals.views.budget import shown
 
 
@@ -60,7 +60,8 @@ def goal_settings(request: SignedInRequest, goal_id: UUID) -> HttpResponse:
             return redirect("goal_settings", goal.pk)
     counts = {"messages": goal.thread.messages.count(), "notes": goal.thread.notes.count()}
     budgets = [each for each in shown(request) if each["thread_id"] == goal.thread_id]
-    page = {"goal": goal, "form": form, "counts": counts, "budgets": budgets, "here": goal.pk, "tools": rows(goal)}
+    page = {"goal": goal, "form": form, "counts": counts, "budgets": budgets, "here": goal.pk}
+    page |= {"tools": rows(goal), "switches": switches(goal)}
     return render(request, "goals/settings.html", page, status=422 if form.is_bound else 200)
 
 
@@ -68,6 +69,20 @@ def goal_settings(request: SignedInRequest, goal_id: UUID) -> HttpResponse:
 @signed_in
 def goal_tools(request: SignedInRequest, goal_id: UUID) -> HttpResponse:
     save_modes(request, get_object_or_404(Goal.objects.for_user(request.user), pk=goal_id))
+    return redirect("goal_settings", goal_id)
+
+
+@require_POST
+@signed_in
+def goal_packs(request: SignedInRequest, goal_id: UUID) -> HttpResponse:
+    """Those that a form does not name are off."""
+    goal = get_object_or_404(Goal.objects.for_user(request.user), pk=goal_id)
+    try:
+        set_packs(goal, request.POST.getlist("packs"))
+    except Refused as refused:
+        messages.error(request, refused.message)
+    else:
+        messages.success(request, _("Saved."))
     return redirect("goal_settings", goal_id)
 
 

@@ -25,11 +25,14 @@ from tests.factories import (
     AgentHistoryFactory,
     AgentRunFactory,
     ApprovalFactory,
+    AssessmentFactory,
     AttachmentFactory,
     BudgetFactory,
     GoalFactory,
     ModelPriceFactory,
     NoteFactory,
+    PartFactory,
+    ProposalFactory,
     ThreadMessageFactory,
     UserFactory,
     bearer,
@@ -40,6 +43,8 @@ from tools import files
 from tools.file_models import Writer
 from tools.mcp.models import McpServer
 from tools.models import AgentAction, Approval
+from tools.part_models import Assessment, Part, Proposal
+from tools.parts import digest_of
 from tools.sandbox.folder import Folder
 from tools.signature import digest
 
@@ -63,6 +68,8 @@ BODIES: dict[tuple[str, str], dict[str, Any]] = {
     ("mcp_servers", "POST"): {"name": "mine", "url": "http://127.0.0.1/mcp"},
     ("mcp_server", "PATCH"): {"enabled": False},
     ("mcp_accept", "POST"): {"digests": []},
+    ("part_confirm", "POST"): {"shown": "x"},
+    ("proposal_decide", "POST"): {"decision": "accept", "shown": "x"},
     ("prices", "POST"): {"kind": "openai", "model": "mine", "input": "1", "output": "2"},
 }
 TABLES: tuple[type[Model], ...] = (
@@ -79,6 +86,9 @@ TABLES: tuple[type[Model], ...] = (
     Budget,
     ModelPrice,
     McpServer,
+    Part,
+    Assessment,
+    Proposal,
 )
 
 
@@ -115,6 +125,9 @@ def person() -> Person:
     files.write(goal.thread_id, ids["path"], iter([mark.encode()]), files.Hand(Writer.USER))
     ids["server_id"] = McpServer.objects.create(user=user, name="shop", url=f"http://127.0.0.1/{mark}", error=mark).pk
     ids["budget_id"] = BudgetFactory(user=user, thread=goal.thread).pk
+    part, assessment = PartFactory(thread=goal.thread, name=mark), AssessmentFactory(thread=goal.thread, text=mark)
+    ids |= {"part_id": part.pk, "assessment_id": assessment.pk}
+    ids["proposal_id"] = ProposalFactory(thread=goal.thread, text=mark).pk
     return Person(user, ids | {"approval_id": approval.pk, "action_id": unknown.pk})
 
 
@@ -170,12 +183,21 @@ def _filled(name: str, how: str, caller: Person, other: Person) -> Any:
 
 def ask(caller: Person | None, route: URLPattern, method: str, ids: dict[str, Any]) -> Any:
     headers = bearer(caller.user) if caller else {}
-    body = BODIES.get((str(route.name), method), {})
+    body = BODIES.get((str(route.name), method), {}) | seen(route, ids)
     send = getattr(Client(), method.lower())
     arguments = {} if method == "GET" else {"data": body, "content_type": "application/json"}
     if (route.name, method) == ("goal_files", "POST"):
         arguments = {"data": {"file": SimpleUploadedFile("mine.txt", b"mine")}}
     return send(address(route, ids), headers=headers, **arguments)
+
+
+def seen(route: URLPattern, ids: dict[str, Any]) -> dict[str, str]:
+    """What a decision must say of the thing that it is about, whosever that is."""
+    model, name = {"part_confirm": (Part, "part_id"), "proposal_decide": (Proposal, "proposal_id")}.get(
+        str(route.name), (None, "")
+    )
+    record = model._default_manager.filter(pk=ids[name]).first() if model else None
+    return {"shown": digest_of(record)} if isinstance(record, Part | Proposal) else {}
 
 
 def belongings(person: Person) -> dict[str, list[dict[str, Any]]]:

@@ -59,6 +59,8 @@ class UndoAction(Tool[OneAction]):
         action = locked(arguments.id, context.user_id)
         if action is None or action.thread_id != context.thread_id:
             raise ToolError("There is no action with this id in this conversation; list_recent_actions gives the ids.")
+        if action.run_id is None:
+            raise ToolError("The user did this, and only they take it back.")
         try:
             undone = undo(action, context.user_id)
         except CannotUndo as problem:

@@ -1,0 +1,208 @@
+"""What a reflective companion keeps of a person, in the browser and over the API: nobody but them decides about it
+(mission D11)."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.utils import timezone
+
+from goals.models import Goal
+from goals.services import delete_goal
+from memory.models import Thread
+from tests.factories import AgentRunFactory, GoalFactory, ThreadMessageFactory, bearer
+from tools.models import AgentAction, Trust
+from tools.part_models import Assessment, Part, Proposal, Record
+from tools.parts import create_assessment, create_part, create_proposal
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+SAID = "Something in me goes quiet & <b>hides</b> when he shouts."
+QUOTE = "goes quiet & <b>hides</b>"
+
+
+@pytest.fixture
+def part(goal: Goal) -> Part:
+    return kept(goal.thread)[0]
+
+
+def kept(thread: Thread) -> tuple[Part, Assessment, Proposal]:
+    """One of each."""
+    ThreadMessageFactory(thread=thread, run=AgentRunFactory(thread=thread), content=SAID)
+    part = create_part(thread, "Quiet one", "protector", {"fears": ["being seen"]}, [QUOTE])
+    return part, create_assessment(thread, "Tense.", [QUOTE]), create_proposal(thread, "Breathe.")
+
+
+def page(goal: Goal, way: str = "parts") -> str:
+    return f"/goals/{goal.pk}/{way}/"
+
+
+def shown_of(client: Client, record: Part | Proposal, user: User) -> str:
+    path = f"/api/v1/{'parts' if isinstance(record, Part) else 'proposals'}/{record.pk}"
+    return str(client.get(path, headers=bearer(user)).json()["shown"])
+
+
+def test_the_page_shows_what_is_kept_with_the_words_that_it_rests_on(client: Client, goal: Goal) -> None:
+    assert "Nothing kept yet" in client.get(page(goal)).text
+    kept(goal.thread)
+    shown = client.get(page(goal)).text
+    for words in ("Quiet one", "protector", "being seen", "emerging", "Tense.", "Breathe."):
+        assert words in shown
+    assert "goes quiet &amp; &lt;b&gt;hides&lt;/b&gt;" in shown
+    assert "<b>hides" not in shown
+
+
+def test_a_person_confirms_what_they_have_seen_and_nothing_else(client: Client, goal: Goal, part: Part) -> None:
+    seen = shown_of(client, part, goal.user)
+    Part.objects.update(role="exile")
+    late = client.post(page(goal, f"parts/{part.pk}/confirm"), {"shown": seen})
+    assert (late.status_code, "It was changed since you looked at it." in late.text) == (422, True)
+    part.refresh_from_db()
+    assert part.status == "emerging"
+    Part.objects.update(role="protector")
+    answer = client.post(page(goal, f"parts/{part.pk}/confirm"), {"shown": seen})
+    assert "“Quiet one” is confirmed." in answer.text
+    part.refresh_from_db()
+    assert part.status == "confirmed"
+    deed = AgentAction.objects.get()
+    assert (deed.run, deed.tool, deed.user) == (None, "confirm_part", goal.user)
+    assert "The user has confirmed a part of theirs: Quiet one" in Thread.objects.get(pk=goal.thread_id).news
+    assert client.post(page(goal, f"parts/{part.pk}/confirm"), {"shown": seen}).status_code == 422
+    client.post(f"/actions/{deed.pk}/undo", {"next": page(goal)})
+    part.refresh_from_db()
+    assert part.status == "emerging"
+
+
+@pytest.mark.parametrize("kind", ["part", "assessment", "proposal"])
+def test_what_a_person_deletes_is_on_record_and_comes_back_as_it_was(client: Client, goal: Goal, kind: str) -> None:
+    record: Record = next(each for each in kept(goal.thread) if each._meta.model_name == kind)
+    before = everything(record)
+    answer = client.post(page(goal, f"kept/{kind}/{record.pk}/delete"))
+    assert "is deleted." in answer.text
+    assert everything(record) == []
+    assert f"Deleted a{'n' if kind == 'assessment' else ''} {kind}" in client.get("/activity/").text
+    deed = AgentAction.objects.get()
+    assert f"/actions/{deed.pk}/undo" in answer.text
+    client.post(f"/actions/{deed.pk}/undo", {"next": page(goal)})
+    assert everything(record) == before
+    assert client.post(page(goal, f"kept/goal/{record.pk}/delete")).status_code == 404
+
+
+def everything(record: Record) -> list[Any]:
+    names = [field.name for field in record._meta.fields if field.name != "updated_at"]
+    return list(type(record)._default_manager.filter(pk=record.pk).values(*names))
+
+
+@pytest.mark.parametrize(("decision", "state"), [("accept", "accepted"), ("decline", "declined")])
+def test_a_person_decides_about_a_proposal_once(client: Client, goal: Goal, decision: str, state: str) -> None:
+    proposal = kept(goal.thread)[2]
+    address = page(goal, f"proposals/{proposal.pk}/{decision}")
+    assert client.post(address, {"shown": "of something else"}).status_code == 422
+    seen = shown_of(client, proposal, goal.user)
+    assert client.post(address, {"shown": seen}).status_code == 200
+    proposal.refresh_from_db()
+    assert proposal.state == state
+    assert client.post(address, {"shown": seen}).status_code == 422
+    assert client.post(page(goal, f"proposals/{proposal.pk}/finish"), {"shown": seen}).status_code == 404
+    assert f"The user has {state} your proposal: Breathe." in Thread.objects.get(pk=goal.thread_id).news
+
+
+def test_a_person_does_the_same_over_the_api(goal: Goal) -> None:
+    part, assessment, proposal = kept(goal.thread)
+    browser, headers = Client(), bearer(goal.user)
+
+    def post(path: str, **body: str) -> Any:
+        return browser.post(f"/api/v1/{path}", body, content_type="application/json", headers=headers)
+
+    listed = browser.get(f"/api/v1/goals/{goal.pk}/parts", headers=headers).json()["results"]
+    assert [(each["status"], each["evidence"][0]["quote"]) for each in listed] == [("emerging", QUOTE)]
+    assert post(f"parts/{part.pk}/confirm", shown="x").status_code == 400
+    assert post(f"parts/{part.pk}/confirm", shown=listed[0]["shown"]).json()["tool"] == "confirm_part"
+    assert browser.get(f"/api/v1/parts/{part.pk}", headers=headers).json()["status"] == "confirmed"
+    (one,) = browser.get(f"/api/v1/goals/{goal.pk}/proposals", headers=headers).json()["results"]
+    done = post(f"proposals/{proposal.pk}/decide", decision="accept", shown=one["shown"])
+    assert done.json()["tool"] == "accept_proposal"
+    gone = browser.delete(f"/api/v1/assessments/{assessment.pk}", headers=headers).json()
+    assert not Assessment.objects.exists()
+    assert post(f"actions/{gone['id']}/undo").status_code == 200
+    assert Assessment.objects.exists()
+
+
+def test_nobody_reads_or_decides_about_what_is_kept_of_another(client: Client, goal: Goal) -> None:
+    theirs: Goal = GoalFactory.create()
+    part, assessment, proposal = kept(theirs.thread)
+    seen = {"shown": shown_of(client, part, theirs.user)}
+    assert client.get(page(theirs)).status_code == 404
+    for of in (goal, theirs):
+        for way in (f"parts/{part.pk}/confirm", f"proposals/{proposal.pk}/accept", f"kept/part/{part.pk}/delete"):
+            assert client.post(page(of, way), seen).status_code == 404
+        assert client.post(page(of, f"kept/assessment/{assessment.pk}/delete")).status_code == 404
+    assert client.post(page(theirs, "packs"), {"packs": "reflective"}).status_code == 404
+    assert "Quiet one" not in client.get(page(goal)).text
+    part.refresh_from_db()
+    assert (part.status, Proposal.objects.get().state, AgentAction.objects.exists()) == ("emerging", "open", False)
+    theirs.refresh_from_db()
+    assert theirs.packs == []
+
+
+def test_the_pack_is_switched_on_for_one_goal_and_off_again(client: Client, goal: Goal) -> None:
+    settings = page(goal, "settings")
+    assert 'name="mode-create_emerging_part"' not in client.get(settings).text
+    assert page(goal) not in client.get(f"/goals/{goal.pk}/").text
+    client.post(page(goal, "packs"), {"packs": "reflective"})
+    goal.refresh_from_db()
+    assert goal.packs == ["reflective"]
+    shown = client.get(settings).text
+    assert 'name="mode-create_emerging_part" value="auto" checked' in shown
+    assert "confirm_part" not in shown
+    assert page(goal) in client.get(f"/goals/{goal.pk}/").text
+    client.post(page(goal, "tools"), {"mode-create_emerging_part": "ask"})
+    client.post(page(goal, "packs"))
+    client.post(page(goal, "tools"), {"mode-create_note": "ask"})
+    refused = client.post(page(goal, "tools"), {"mode-create_emerging_part": "auto"}, follow=True)
+    assert "cannot be set to" in refused.text
+    goal.refresh_from_db()
+    assert goal.packs == []
+    assert goal.modes == {"create_note": "ask", "create_emerging_part": "ask"}, "what was chosen is kept"
+    assert "There is no pack" in client.post(page(goal, "packs"), {"packs": "x"}, follow=True).text
+
+
+def test_what_was_allowed_without_asking_ends_when_the_pack_is_switched_off(client: Client, goal: Goal) -> None:
+    client.post(page(goal, "packs"), {"packs": "reflective"})
+    until = timezone.now() + timedelta(days=1)
+    for tool in ("create_proposal", "create_note"):
+        Trust.objects.create(user=goal.user, thread=goal.thread, tool=tool, until=until)
+    client.post(page(goal, "packs"), {"packs": "reflective"})
+    assert not Trust.objects.exclude(revoked_at=None).exists()
+    client.post(page(goal, "packs"))
+    assert [trust.tool for trust in Trust.objects.exclude(revoked_at=None)] == ["create_proposal"]
+
+
+def test_the_pack_is_switched_over_the_api(client: Client, goal: Goal) -> None:
+    def patch(*packs: str) -> Any:
+        body = {"packs": packs}
+        headers = bearer(goal.user)
+        return Client().patch(f"/api/v1/goals/{goal.pk}", body, content_type="application/json", headers=headers)
+
+    assert patch("reflective").json()["packs"] == ["reflective"]
+    assert patch("everything").json()["error"]["code"] == "invalid_pack"
+    assert patch().json()["packs"] == []
+
+
+def test_whoever_vouches_for_what_was_read_takes_the_mark_off_what_was_kept(client: Client, goal: Goal) -> None:
+    part = kept(goal.thread)[0]
+    Part.objects.update(sources=["stranger.example"])
+    assert "Its writer had read what others wrote: stranger.example" in client.get(page(goal)).text
+    client.post(page(goal, "vouch"))
+    part.refresh_from_db()
+    assert part.sources == []
+
+
+def test_what_is_kept_goes_with_its_goal(goal: Goal) -> None:
+    kept(goal.thread)
+    delete_goal(goal)
+    assert not Part.objects.exists()
+    assert not Assessment.objects.exists()
+    assert not Proposal.objects.exists()

@@ -1,0 +1,72 @@
+"""What people decide about what a reflective companion keeps of them: only they confirm a part, accept a proposal, or
+delete (mission D11). Each is on record with the way back."""
+
+from uuid import UUID
+
+from django.contrib.auth.models import User
+from django.db import transaction
+
+from tools.changes import Image
+from tools.deeds import by_person
+from tools.models import AgentAction
+from tools.part_models import Assessment, Part, Proposal, ProposalState, Record
+from tools.part_restoring import image, recorded
+from tools.parts import confirm, decide, locked
+
+DELETING: dict[type[Record], str] = {
+    Part: "delete_part",
+    Assessment: "delete_assessment",
+    Proposal: "delete_proposal",
+}
+DECIDING = {ProposalState.ACCEPTED: "accept_proposal", ProposalState.DECLINED: "decline_proposal"}
+
+
+def confirm_part(user: User, part_id: UUID, shown: str) -> AgentAction | None:
+    """Confirm a part as it was looked at. None: there is no such part of the user's.
+
+    Raises:
+        RecordRefused: it was changed since, or is confirmed already.
+    """
+    with transaction.atomic():
+        part = locked(Part, user.pk, part_id)
+        if part is None:
+            return None
+        before = image(part)
+        confirm(part, shown)
+        return _saved(part, "confirm_part", before, "has confirmed a part of theirs")
+
+
+def decide_proposal(user: User, proposal_id: UUID, state: ProposalState, shown: str) -> AgentAction | None:
+    """Accept or decline a proposal as it was looked at. None: there is no such proposal to the user.
+
+    Raises:
+        RecordRefused: it was changed since, or was decided.
+    """
+    with transaction.atomic():
+        proposal = locked(Proposal, user.pk, proposal_id)
+        if proposal is None:
+            return None
+        before = image(proposal)
+        decide(proposal, state, shown)
+        return _saved(proposal, DECIDING[state], before, f"has {state} your proposal")
+
+
+def delete_record(user: User, model: type[Record], record_id: UUID) -> AgentAction | None:
+    """Delete a record. None: there is no such record of the user's."""
+    with transaction.atomic():
+        record = locked(model, user.pk, record_id)
+        if record is None:
+            return None
+        undo = recorded(record, image(record), None)
+        assert undo is not None
+        news = f"has deleted this {model._meta.verbose_name} that you kept"
+        deed = by_person(record.thread, DELETING[model], {"id": str(record.pk)}, record.title(), undo, news)
+        record.delete()
+        return deed
+
+
+def _saved(record: Part | Proposal, deed: str, before: Image, news: str) -> AgentAction:
+    record.save()
+    undo = recorded(record, before, image(record))
+    assert undo is not None
+    return by_person(record.thread, deed, {"id": str(record.pk)}, record.title(), undo, news)

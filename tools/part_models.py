@@ -1,0 +1,135 @@
+"""What a reflective companion keeps of a person (mission D11): parts of them, assessments, and proposals to them."""
+
+from typing import ClassVar, Final
+
+from django.conf import settings
+from django.db import models
+from django.db.models.functions import Now
+
+from memory.ids import new_id
+from memory.models import OwnedQuerySet, Thread
+
+ATTRIBUTES: Final = ("beliefs", "fears", "needs", "body")
+"""In the order in which they are shown; a JSON object in the database has none."""
+
+
+class RecordQuerySet[R: models.Model](OwnedQuerySet[R]):
+    """Records of a user."""
+
+
+class Record(models.Model):
+    """Abstract. KEPT: the fields that hold what it says."""
+
+    KEPT: ClassVar[tuple[str, ...]] = ()
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="%(class)ss")
+    thread = models.ForeignKey(Thread, models.CASCADE, related_name="%(class)ss", db_index=False)
+    sources = models.JSONField(default=list, help_text="Whose texts its writer had read (memory.marks)")
+    created_at = models.DateTimeField(db_default=Now())
+    updated_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        abstract = True
+        ordering = ["created_at", "id"]
+        indexes = [models.Index(fields=["thread", "created_at"], name="%(class)ss_of_thread")]
+
+    def title(self) -> str:
+        """How people know it."""
+        raise NotImplementedError
+
+
+class Standing(models.TextChoices):
+    EMERGING = "emerging"
+    CONFIRMED = "confirmed"
+
+
+class Part(Record):
+    """A part of a person, as in internal family systems.
+
+    attributes: `tools.parts.Attributes`. evidence: a list of `tools.quotes.Quote`.
+    confirmed: the `words` that its person has confirmed. What says something else now is not confirmed, so whatever an
+        agent changes waits for a person again.
+    """
+
+    KEPT = ("name", "role", "attributes", "evidence", "confirmed")
+    NAME_LENGTH = 100
+    ROLE_LENGTH = 50
+
+    name = models.CharField(max_length=NAME_LENGTH)
+    role = models.CharField(max_length=ROLE_LENGTH, help_text="What it does: protector, exile, …")
+    attributes = models.JSONField(default=dict)
+    evidence = models.JSONField(default=list)
+    confirmed = models.TextField(blank=True, default="")
+
+    objects = RecordQuerySet["Part"].as_manager()
+
+    class Meta(Record.Meta):
+        pass
+
+    def __str__(self) -> str:
+        return self.name
+
+    def title(self) -> str:
+        return self.name
+
+    @property
+    def words(self) -> str:
+        """All that it says of the person, but for the evidence. No text in it has line breaks."""
+        lines = [f"{name}: {'; '.join(texts)}" for name in ATTRIBUTES if (texts := self.attributes.get(name))]
+        return "\n".join([f"{self.name} ({self.role})", *lines])
+
+    @property
+    def status(self) -> Standing:
+        return Standing.CONFIRMED if self.confirmed == self.words else Standing.EMERGING
+
+
+class Assessment(Record):
+    """How things stand with the person at its date, with evidence as of parts."""
+
+    KEPT = ("text", "evidence")
+    TEXT_LENGTH = 2_000
+
+    text = models.TextField()
+    evidence = models.JSONField(default=list)
+
+    objects = RecordQuerySet["Assessment"].as_manager()
+
+    class Meta(Record.Meta):
+        pass
+
+    def __str__(self) -> str:
+        return self.text[:80]
+
+    def title(self) -> str:
+        return self.text
+
+
+class ProposalState(models.TextChoices):
+    """A person accepts or declines what is open; what was accepted may be done."""
+
+    OPEN = "open"
+    ACCEPTED = "accepted"
+    DECLINED = "declined"
+    DONE = "done"
+
+
+class Proposal(Record):
+    """Something that the agent suggests to its person."""
+
+    KEPT = ("text", "state")
+    TEXT_LENGTH = 2_000
+
+    text = models.TextField()
+    state = models.CharField(max_length=10, choices=ProposalState, default=ProposalState.OPEN)
+
+    objects = RecordQuerySet["Proposal"].as_manager()
+
+    class Meta(Record.Meta):
+        pass
+
+    def __str__(self) -> str:
+        return self.text[:80]
+
+    def title(self) -> str:
+        return self.text
