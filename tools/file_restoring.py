@@ -36,8 +36,9 @@ class FileRestorer(Restorer):
         thread_id, path = _found(owner, key)
         if thread_id is None:
             raise CannotRestore("the conversation that it belonged to is gone.")
-        workspace, folder = files.locked(thread_id), Folder(thread_id)
+        folder = Folder(thread_id)
         try:
+            workspace = files.locked(thread_id)
             folder.content(path.split("/"), keep=True)
             if image is None:
                 files.take_away(workspace, folder, path)
@@ -45,7 +46,8 @@ class FileRestorer(Restorer):
             content = Content(str(image["sha256"]), int(str(image["size"])), int(str(image["mode"]), 8))
             hand = files.Hand(Writer.RESTORED, tuple(workspace.sources))
             files.put(workspace, folder, folder.kept.stage(content), path, content, hand)
-        except (OutOfReach, OSError) as error:
+            folder.kept.let_go()
+        except (files.FileRefused, OutOfReach, OSError) as error:
             raise CannotRestore(files.reason(error)) from error
 
     def refusal(self, now: Image | None, target: Image | None) -> str:

@@ -1,6 +1,7 @@
 """What has changed in a workspace behind our back: by a command, or whoever else has the disk (missions A9 and D10)."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from uuid import UUID
 
@@ -24,9 +25,14 @@ def settle(thread_id: UUID, hand: Hand, *, keep: bool) -> tuple[list[Change], Sc
 
     Returns:
         What is different, and everything there is.
+
+    Raises:
+        FileRefused: somebody else holds the workspace for too long.
     """
     folder = Folder(thread_id)
     Workspace.objects.get_or_create(thread_id=thread_id)
+    if keep:
+        _keep(folder, WorkspaceFile.objects.filter(workspace=thread_id))
     with transaction.atomic():
         workspace = locked(thread_id)
         rows = {row.path: row for row in workspace.files.all()}
@@ -34,6 +40,8 @@ def settle(thread_id: UUID, hand: Hand, *, keep: bool) -> tuple[list[Change], Sc
         marked = replace(hand, sources=together(workspace.sources, hand.sources))
         changes = [*_written(workspace, folder, scan, rows, marked, keep), *_gone(workspace, scan, rows)]
         remember(workspace, marked.sources, ())
+    if keep:
+        folder.kept.let_go()
     return [each for each in changes if each.before != each.after], scan
 
 
@@ -87,6 +95,16 @@ def is_all_agents_own(thread_id: UUID) -> bool:
 
 def _is_agents_own(entry: Entry, row: WorkspaceFile | None) -> bool:
     return row is not None and row.stamp == entry.stamp and row.writer in (Writer.AGENT, Writer.COMMAND)
+
+
+def _keep(folder: Folder, rows: Iterable[WorkspaceFile]) -> None:
+    """Keep what files hold, before others have to wait for the lock."""
+    known = {row.path: row for row in rows}
+    for path, entry in folder.scan(settings.WAYMARK_WORKSPACE_FILES + 1).files.items():
+        row = known.get(path)
+        if row is None or row.stamp != entry.stamp or not folder.kept.holds(row.sha256):
+            with suppress(OutOfReach):
+                folder.content(path.split("/"), keep=True)
 
 
 def _written(

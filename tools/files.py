@@ -12,10 +12,11 @@ from typing import Final
 from uuid import UUID
 
 from django.conf import settings
-from django.db import transaction
+from django.db import OperationalError, transaction
 from django.db.models import Exists, OuterRef
 from django.db.models.functions import Now
 from django.template.defaultfilters import filesizeformat
+from psycopg.errors import LockNotAvailable
 from psycopg.types.json import Jsonb
 
 from memory import pool
@@ -29,6 +30,7 @@ from tools.sandbox.listing import Entry, Scan
 from tools.sandbox.staging import Content
 
 KIND: Final = "file"
+BUSY: Final = "The workspace is busy; try again in a moment."
 
 # On a connection of its own, so that it is on record whatever becomes of the transaction around it.
 _INTEND: Final = """
@@ -67,6 +69,7 @@ def write(thread_id: UUID, path: str, chunks: Iterator[bytes], hand: Hand) -> Un
     staged = folder.staged / str(hand.call or new_id())
     try:
         content = folder.stage(staged, chunks)
+        folder.content(parts, keep=True)  # so that it need not be copied while others wait for the lock
         with transaction.atomic():
             workspace = locked(thread_id)
             before = folder.content(parts, keep=True)
@@ -80,18 +83,25 @@ def write(thread_id: UUID, path: str, chunks: Iterator[bytes], hand: Hand) -> Un
         if _withdrawn(hand, staged) and isinstance(error, OutOfReach | OSError):
             raise FileRefused(reason(error)) from error
         raise
+    folder.kept.let_go()
     return record
 
 
 def landed(thread_id: UUID, call: UUID) -> UndoRecord | None:
     """What a call wrote, when nobody knows whether it did; None: it certainly did not, and never will.
 
-    Its record comes before its effect, and the effect takes the staged file away.
+    Its record comes before its effect, and the effect takes the staged file away. A call that is still at it holds the
+    lock meanwhile.
+
+    Raises:
+        FileRefused: it cannot be told now.
     """
-    intended = FileWrite.objects.filter(pk=call, workspace=thread_id).first()
-    if intended is None or (Folder(thread_id).staged / str(call)).exists():
-        return None
-    return UndoRecord.model_validate(intended.record)
+    with transaction.atomic():
+        locked(thread_id)
+        intended = FileWrite.objects.filter(pk=call, workspace=thread_id).first()
+        if intended is None or (Folder(thread_id).staged / str(call)).exists():
+            return None
+        return UndoRecord.model_validate(intended.record)
 
 
 def remove(thread_id: UUID, path: str, hand: Hand) -> UndoRecord:
@@ -112,6 +122,7 @@ def remove(thread_id: UUID, path: str, hand: Hand) -> UndoRecord:
             take_away(workspace, folder, "/".join(parts))
     except (OutOfReach, OSError) as error:
         raise FileRefused(reason(error)) from error
+    folder.kept.let_go()
     return record
 
 
@@ -119,13 +130,15 @@ def vanished(thread_id: UUID, path: str, call: UUID) -> UndoRecord | None:
     """What a call removed, when nobody knows whether it did; None: it did not.
 
     Raises:
-        FileRefused: it cannot be told, because there is another file now.
+        FileRefused: it cannot be told, because there is another file now, or somebody is at work there.
     """
-    intended = FileWrite.objects.filter(pk=call, workspace=thread_id).first()
-    if intended is None:
-        return None
-    record = UndoRecord.model_validate(intended.record)
-    now = image(thread_id, Folder(thread_id).content(named(path)))
+    with transaction.atomic():
+        locked(thread_id)
+        intended = FileWrite.objects.filter(pk=call, workspace=thread_id).first()
+        if intended is None:
+            return None
+        record = UndoRecord.model_validate(intended.record)
+        now = image(thread_id, Folder(thread_id).content(named(path)))
     if now is None:
         return record
     if any(each.before != now for each in record.changes):
@@ -160,9 +173,18 @@ def take_away(workspace: Workspace, folder: Folder, path: str) -> None:
 
 
 def locked(thread_id: UUID) -> Workspace:
-    """The workspace of an agent, which nobody else changes until the transaction ends."""
+    """The workspace of an agent, which nobody else changes until the transaction ends.
+
+    Raises:
+        FileRefused: somebody else holds it for longer than one waits.
+    """
     Workspace.objects.get_or_create(thread_id=thread_id)
-    return Workspace.objects.select_for_update(no_key=True).get(pk=thread_id)
+    try:
+        return Workspace.objects.select_for_update(no_key=True).get(pk=thread_id)
+    except OperationalError as error:
+        if isinstance(error.__cause__, LockNotAvailable):
+            raise FileRefused(BUSY) from error
+        raise
 
 
 def named(path: str) -> list[str]:
@@ -234,9 +256,9 @@ def _withdrawn(hand: Hand, staged: Path) -> bool:
     return True
 
 
-def reason(error: OutOfReach | OSError) -> str:
+def reason(error: FileRefused | OutOfReach | OSError) -> str:
     """Why something cannot be done to a file, as a sentence."""
-    return str(error) if isinstance(error, OutOfReach) else f"{error.strerror}."
+    return f"{error.strerror}." if isinstance(error, OSError) else str(error)
 
 
 def remember(workspace: Workspace, sources: Sequence[str], made: Sequence[str]) -> None:

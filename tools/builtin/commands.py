@@ -81,7 +81,10 @@ class RunCmd(Tool[Command]):
             raise ToolError(why)
         argv = words_of(arguments.command)
         hand = files.Hand(Writer.COMMAND, context.sources)
-        _, before = settle(context.thread_id, hand, keep=True)
+        try:
+            _, before = settle(context.thread_id, hand, keep=True)
+        except files.FileRefused as refused:
+            raise ToolError(f"{refused} Nothing was run.") from refused
         sources = sources_of(context.thread_id, before.files.values())
         context.cancel.check()
         ended = run(Folder(context.thread_id), argv, context.cancel)

@@ -128,7 +128,10 @@ class WriteFile(Tool[NewFile]):
         return is_agents_own(context.thread_id, arguments.path)
 
     def probe(self, arguments: NewFile, context: ToolContext) -> Outcome | None:
-        record = files.landed(context.thread_id, context.action_id)
+        try:
+            record = files.landed(context.thread_id, context.action_id)
+        except files.FileRefused as refused:
+            raise ToolError(str(refused)) from refused
         return None if record is None else _written(arguments, record)
 
 

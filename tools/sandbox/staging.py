@@ -1,6 +1,7 @@
 """Contents of files beside a workspace, where no command sees them: what is about to be written, and what is kept of
 earlier times for an undo."""
 
+import contextlib
 import hashlib
 import os
 from collections.abc import Iterable
@@ -39,11 +40,11 @@ class Kept:
         return (self.folder / sha256).is_file()
 
     def keep(self, file: Iterable[bytes]) -> str:
-        """Take a copy; what it is called follows from what was read, which may have been changed since."""
+        """Take a copy; what it is called follows from what was read, which may have been changed since. Whoever keeps
+        something lets go of the oldest afterwards."""
         staged = self.staged / str(uuid4())
         content = stage(staged, file)
         staged.rename(self.folder / content.sha256)
-        self._let_go(settings.WAYMARK_WORKSPACE_KEPT)
         return content.sha256
 
     def stage(self, content: Content) -> Path:
@@ -63,13 +64,17 @@ class Kept:
             raise OutOfReach("What was in it is not kept as it was.")
         return staged
 
-    def _let_go(self, most: int) -> None:
-        """Keep at most so many bytes; the oldest go."""
-        found = sorted(((each.stat(), each) for each in self.folder.iterdir()), key=lambda pair: -pair[0].st_ctime_ns)
+    def let_go(self) -> None:
+        """Keep WAYMARK_WORKSPACE_KEPT bytes at most; the oldest go."""
+        found: list[tuple[int, int, Path]] = []
+        for path in self.folder.glob("*"):
+            with contextlib.suppress(FileNotFoundError):  # somebody else lets go of it
+                state = path.stat()
+                found.append((state.st_ctime_ns, state.st_size, path))
         total = 0
-        for state, path in found:
-            total += state.st_size
-            if total > most:
+        for _, size, path in sorted(found, reverse=True):
+            total += size
+            if total > settings.WAYMARK_WORKSPACE_KEPT:
                 path.unlink(missing_ok=True)
 
 

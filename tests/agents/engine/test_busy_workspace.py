@@ -1,0 +1,113 @@
+"""A workspace in which somebody else is at work just now, and one with many files."""
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from django.db import connection, connections, transaction
+from pytest_django import Settings
+
+from goals.models import Goal
+from tests.agents.engine.test_workspace import context_of
+from tools import files, filing
+from tools.base import ToolError
+from tools.builtin.commands import RunCmd
+from tools.builtin.workspace import DeleteFile, WriteFile
+from tools.file_models import Workspace, Writer
+from tools.file_settling import settle
+from tools.models import AgentAction
+from tools.sandbox import selftest
+from tools.sandbox.folder import Folder
+from tools.sandbox.staging import Kept
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def workspaces(tmp_path: Path, settings: Settings) -> None:
+    settings.WAYMARK_WORKSPACES = tmp_path / "workspaces"
+
+
+@pytest.fixture
+def held(goal: Goal) -> Iterator[None]:
+    """Somebody holds the workspace, and nobody waits for long."""
+    files.write(goal.thread_id, "a.txt", iter([b"as it was"]), files.Hand(Writer.USER))
+    is_held, is_over = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with transaction.atomic():
+            Workspace.objects.select_for_update().get(pk=goal.thread_id)
+            is_held.set()
+            is_over.wait(30)
+        connections.close_all()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    is_held.wait(10)
+    with connection.cursor() as cursor:
+        cursor.execute("SET lock_timeout = '200ms'")
+    yield
+    is_over.set()
+    thread.join()
+    connection.close()
+
+
+def test_people_are_told_that_it_is_busy(goal: Goal, held: None) -> None:
+    with pytest.raises(files.FileRefused, match=r"^The workspace is busy; try again in a moment\.$"):
+        filing.add_file(goal.thread, "a.txt", 3, iter([b"new"]))
+    with pytest.raises(files.FileRefused, match="busy"):
+        filing.delete_file(goal.thread, "a.txt")
+    assert (Folder(goal.thread_id).files / "a.txt").read_text() == "as it was"
+    assert list(Folder(goal.thread_id).staged.iterdir()) == []
+    assert not AgentAction.objects.exists()
+
+
+def test_agents_are_told_that_it_is_busy_and_that_nothing_was_done(
+    goal: Goal, held: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(selftest, "_reason", "")
+    context = context_of(goal)
+    with pytest.raises(ToolError, match="busy"):
+        WriteFile().run(WriteFile.Arguments(path="a.txt", content="x"), context)
+    with pytest.raises(ToolError, match="busy"):
+        DeleteFile().run(DeleteFile.Arguments(path="a.txt"), context)
+    with pytest.raises(ToolError, match=r"busy.* Nothing was run\."):
+        RunCmd().run(RunCmd.Arguments(command="ls"), context)
+
+
+def test_what_became_of_a_call_is_not_told_while_somebody_is_at_it(goal: Goal, held: None) -> None:
+    context = context_of(goal)
+    with pytest.raises(ToolError, match="busy"):
+        WriteFile().probe(WriteFile.Arguments(path="a.txt", content="x"), context)
+    with pytest.raises(ToolError, match="busy"):
+        DeleteFile().probe(DeleteFile.Arguments(path="a.txt"), context)
+
+
+def test_many_files_are_kept_before_the_lock_and_looked_through_once(
+    goal: Goal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Copying thousands of files takes longer than others wait for the lock."""
+    folder = Folder(goal.thread_id)
+    folder.make()
+    for number in range(30):
+        (folder.files / f"{number}.txt").write_text(f"content {number}")
+    kept, let_go = [], []
+    keep, lets_go = Kept.keep, Kept.let_go
+    monkeypatch.setattr(Kept, "keep", lambda *a: (kept.append(connection.in_atomic_block), keep(*a))[1])
+    monkeypatch.setattr(Kept, "let_go", lambda *a: (let_go.append(1), lets_go(*a))[1])
+    changes, _ = settle(goal.thread_id, files.Hand(Writer.COMMAND), keep=True)
+    assert len(changes) == len(kept) == 30
+    assert not any(kept)
+    assert len(let_go) == 1
+    assert {each.name for each in folder.kept.folder.iterdir()} == {
+        str(each.after["sha256"]) for each in changes if each.after
+    }
+
+
+def test_no_more_is_kept_than_there_is_room_for(goal: Goal, settings: Settings) -> None:
+    settings.WAYMARK_WORKSPACE_KEPT = 25
+    for number in range(6):
+        files.write(goal.thread_id, "a.txt", iter([f"content {number}\n".encode()]), files.Hand(Writer.USER))
+    folder = Folder(goal.thread_id)
+    assert sorted(each.read_text() for each in folder.kept.folder.iterdir()) == ["content 3\n", "content 4\n"]
