@@ -12,6 +12,7 @@ from agents.api.pages import NEWEST_FIRST, page
 from agents.api.schema import documented, listed
 from agents.mcp_shapes import AcceptBody, McpServerBody, McpServerShape, McpSwitchBody, shape_of
 from agents.refusals import Refused
+from agents.serializers import NothingBody
 from tools.mcp import services
 from tools.mcp.models import McpServer
 
@@ -58,9 +59,10 @@ class OneMcpServer(ApiView):
 class CheckMcpServer(ApiView):
     access = Access.OWN
 
-    @documented("Connect to a server and look at its tools", {200: McpServerShape}, errors=(401, 404))
+    @documented("Connect to a server and look at its tools", {200: McpServerShape}, body=NothingBody)
     def post(self, request: Request, server_id: UUID) -> Response:
         """`error` says what went wrong; an accepted tool that says something else now is not used any more."""
+        self.body(NothingBody)
         return Response(shape_of(services.check(_mine(self, server_id))))
 
 

@@ -1,8 +1,9 @@
 """A workspace in which somebody else is at work just now, and one with many files."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.db import connection, connections, transaction
@@ -92,10 +93,19 @@ def test_many_files_are_kept_before_the_lock_and_looked_through_once(
     folder.make()
     for number in range(30):
         (folder.files / f"{number}.txt").write_text(f"content {number}")
-    kept, let_go = [], []
+    kept: list[bool] = []
+    let_go: list[bool] = []
     keep, lets_go = Kept.keep, Kept.let_go
-    monkeypatch.setattr(Kept, "keep", lambda *a: (kept.append(connection.in_atomic_block), keep(*a))[1])
-    monkeypatch.setattr(Kept, "let_go", lambda *a: (let_go.append(1), lets_go(*a))[1])
+
+    def noted(calls: list[bool], call: Callable[..., Any]) -> Callable[..., Any]:
+        def noting(*args: Any, **more: Any) -> Any:
+            calls.append(connection.in_atomic_block)
+            return call(*args, **more)
+
+        return noting
+
+    monkeypatch.setattr(Kept, "keep", noted(kept, keep))
+    monkeypatch.setattr(Kept, "let_go", noted(let_go, lets_go))
     changes, _ = settle(goal.thread_id, files.Hand(Writer.COMMAND), keep=True)
     assert len(changes) == len(kept) == 30
     assert not any(kept)

@@ -18,7 +18,7 @@ from tools.builtin.notes import ListNotes
 
 type Say = Callable[[str], AgentRun]
 
-LIMIT = 20_000
+LIMIT = 24_000
 SPOKEN = "maximum context length is 8192 tokens"
 DIALECTS = {
     "a": Status(400, body={"error": {"code": "context_length_exceeded", "message": SPOKEN}}),

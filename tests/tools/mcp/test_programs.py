@@ -5,6 +5,7 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,13 @@ def running(mark: str) -> bool:
     return any(mark in (each.info["cmdline"] or ()) for each in psutil.process_iter(["cmdline"]))
 
 
+def becomes(true: Callable[[], bool]) -> bool:
+    until = time.monotonic() + 10
+    while time.monotonic() < until and not true():
+        time.sleep(0.05)
+    return true()
+
+
 def words(notes: Path) -> list[str]:
     return notes.read_text().split() if notes.exists() else []
 
@@ -109,12 +117,9 @@ def test_a_program_sees_nothing_of_our_environment_and_processes(
 
 def test_nothing_is_left_of_a_program(argv: list[str]) -> None:
     mark = called(connected(argv), "leave_child")
-    assert running(mark)
+    assert becomes(lambda: running(mark))
     loop.submit(sessions.close_all()).result(10)
-    until = time.monotonic() + 5
-    while time.monotonic() < until and running(mark):
-        time.sleep(0.05)
-    assert not running(mark)
+    assert becomes(lambda: not running(mark))
 
 
 @pytest.mark.parametrize("change", ["nobody", "another word", "a word less", "a shell"])
