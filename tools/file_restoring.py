@@ -25,10 +25,12 @@ class FileRestorer(Restorer):
         thread_id, path = _found(owner, key)
         if thread_id is None:
             return None
-        if lock:
-            files.locked(thread_id)
         try:
+            if lock:
+                files.locked(thread_id)
             return files.image(thread_id, Folder(thread_id).content(path.split("/")))
+        except files.FileRefused as busy:
+            raise CannotRestore(str(busy)) from busy
         except OutOfReach as error:
             return {"thread": str(thread_id), "sha256": "", "size": 0, "mode": "", "problem": str(error)}
 

@@ -159,7 +159,10 @@ def undo(action: AgentAction, owner: int) -> Undone:
         raise CannotUndo("This was undone already.")
     if not can_be_undone(action):
         raise CannotUndo(NOTHING)
-    parts = findings(action, Standing(owner, lock=True))
+    try:
+        parts = findings(action, Standing(owner, lock=True))
+    except CannotRestore as busy:
+        raise CannotUndo(f"Nothing was undone. {busy}") from busy
     if not is_possible(parts):
         raise CannotUndo.because(parts)
     done = [parts[place] for place in _put_back(parts, owner)]

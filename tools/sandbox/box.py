@@ -77,7 +77,7 @@ def _inner(source: str, seccomp: int | None) -> list[str]:
         *(word for folder in settings.WAYMARK_COMMAND_FOLDERS for word in ("--ro-bind", folder, folder)),
         *("--proc", "/proc", "--dev", "/dev"),
         *("--size", str(_TEMPORARY), "--tmpfs", "/tmp", "--size", str(_SHARED), "--tmpfs", "/dev/shm"),  # noqa: S108
-        *("--bind", source, MOUNT, "--chdir", MOUNT, "--remount-ro", "/"),
+        *("--bind", source, MOUNT, "--chdir", MOUNT, "--remount-ro", "/dev", "--remount-ro", "/"),
         *(word for name, value in _environment().items() for word in ("--setenv", name, value)),
         *(("--seccomp", str(seccomp)) if seccomp is not None else ()),
     ]

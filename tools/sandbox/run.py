@@ -23,7 +23,7 @@ from tools.sandbox import seccomp
 from tools.sandbox.box import walled
 from tools.sandbox.folder import Folder
 from tools.sandbox.output import Output
-from tools.sandbox.watch import memory_of, processes_below, wait_for_end
+from tools.sandbox.watch import memory_of, processes_below, unnamed_bytes, wait_for_end
 
 # Seconds between two looks at the processes, and at the files; how long the last process may take to be gone.
 _LOOK: Final = 0.05
@@ -91,8 +91,9 @@ class _Watch:
         if time.monotonic() - self.files_at < _LOOK_AT_FILES:
             return None
         scan = self.folder.scan(settings.WAYMARK_WORKSPACE_FILES)
+        unnamed = unnamed_bytes(processes_below(self.pid, settings.WAYMARK_COMMAND_PROCESSES * 2 + 10))
         self.files_at = time.monotonic()
-        is_over = not scan.whole or scan.bytes > settings.WAYMARK_WORKSPACE_BYTES
+        is_over = not scan.whole or scan.bytes + unnamed > settings.WAYMARK_WORKSPACE_BYTES
         return Ending.FILES if is_over else None
 
 

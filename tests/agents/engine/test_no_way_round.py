@@ -27,7 +27,7 @@ from tests.agents.engine.test_recovery import expire_leases
 from tests.llm_script import Reply
 from tests.llm_server import LLMServer
 from tests.world import PAGES, Killed, SendEmail, Upsert, World
-from tools import filing, trust
+from tools import files, filing, trust
 from tools.builtin.workspace import WriteFile
 from tools.models import AgentAction, Approval, ApprovalState
 from tools.sandbox.folder import Folder
@@ -212,6 +212,21 @@ def test_a_file_that_was_changed_since_it_was_approved_is_not_replaced(
     action.refresh_from_db()
     assert action.status == "denied"
     assert (Folder(goal.thread_id).files / "mine.md").read_bytes() == b"precious"
+
+
+def test_an_undo_of_a_file_in_a_busy_workspace_says_so(
+    goal: Goal, say: Say, llm: LLMServer, monkeypatch: pytest.MonkeyPatch, settings: Settings, tmp_path: Path
+) -> None:
+    settings.WAYMARK_WORKSPACES = tmp_path / "workspaces"
+    llm.script([Reply(calls=[("write_file", {"path": "a.txt", "content": "x"})]), Reply("Good.")])
+    say("Write it")
+
+    def busy(thread_id: UUID) -> None:
+        raise files.FileRefused("The workspace is busy.")
+
+    monkeypatch.setattr(files, "locked", busy)
+    with pytest.raises(Refused, match="The workspace is busy"):
+        take_back(AgentAction.objects.get(), goal.user)
 
 
 def while_it_is_proposed(goal: Goal, state: ApprovalState, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -133,6 +133,24 @@ def test_system_calls_that_no_honest_command_makes_are_refused(shell: Shell) -> 
     assert ended.output.text().splitlines() == ["-1 1"] * 3
 
 
+@pytest.mark.skipif(seccomp._code(os.uname().machine) is None, reason="no filter for this machine")
+def test_memory_that_no_limit_counts_and_the_machine_below_are_out_of_reach(shell: Shell) -> None:
+    memory, shared, socket = (319, 29, 41) if os.uname().machine == "x86_64" else (279, 194, 198)
+    calls = [(memory, 'b"x"', 0, 0), (shared, 0, 4096, 0o1600), (socket, 40, 1, 0), (socket, 17, 3, 0)]
+    calls += [(socket, family, 2, 0) for family in (1, 2, 10)]
+    script = "import ctypes; l = ctypes.CDLL(None, use_errno=True)\n"
+    script += "".join(f"print(l.syscall({', '.join(map(str, call))}) >= 0, ctypes.get_errno())\n" for call in calls)
+    ended = shell(f"/usr/bin/python3 -c '{script}'")
+    assert ended.output.text().splitlines() == ["False 1"] * 4 + ["True 1"] * 3
+
+
+def test_devices_work_and_nothing_is_put_beside_them(shell: Shell) -> None:
+    assert shell("head -c 100000 /dev/zero > /dev/fill").code != 0
+    assert shell("mkdir /dev/d").code != 0
+    ended = shell("echo x > /dev/null && head -c 3 /dev/zero | wc -c && : > /dev/shm/x && ls /dev/pts")
+    assert (ended.code, ended.output.text().split()[0]) == (0, "3")
+
+
 def test_it_runs_as_nobody_who_owns_anything_else(shell: Shell, folder: Folder) -> None:
     assert shell("touch mine; id -u; grep -c Cap.*[1-9a-f] /proc/self/status").output.text().split()[0] != "0"
     owner = (folder.files / "mine").stat().st_uid
@@ -266,6 +284,13 @@ def test_a_command_that_fills_the_workspace_is_ended(shell: Shell, settings: Set
 def test_a_command_that_makes_files_without_end_is_ended(shell: Shell, settings: Settings) -> None:
     settings.WAYMARK_WORKSPACE_FILES = 200
     ended = shell("i=0; while :; do mkdir -p d$((i % 50)); : > d$((i % 50))/f$i; i=$((i + 1)); done", seconds=120)
+    assert (ended.ending, ended.clean) == (Ending.FILES, True)
+
+
+def test_files_that_are_open_without_a_name_count(shell: Shell, settings: Settings) -> None:
+    settings.WAYMARK_WORKSPACE_BYTES = 5_000_000
+    hold = "exec {f}> f; rm f; head -c 1000000 /dev/zero >&$f; sleep 0.05"
+    ended = shell(f"for i in {{1..60}}; do {hold}; done; {SLEEP}", seconds=20)
     assert (ended.ending, ended.clean) == (Ending.FILES, True)
 
 

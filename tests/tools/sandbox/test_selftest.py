@@ -90,9 +90,30 @@ def test_each_wall_that_is_taken_away_is_noticed(broken: str, monkeypatch: pytes
 
     monkeypatch.setattr(running, "walled", holed)
     monkeypatch.setattr(seccomp, "_code", lambda machine: None)  # two walls stand before namespaces
+    monkeypatch.setattr(selftest, "_NUMBERS", {})
     if not old:
         monkeypatch.setattr(subprocess, "Popen", lambda *a, **k: start(*a, **k | {"stdin": subprocess.PIPE}))
     assert selftest.tried() == f"Commands are withheld: {broken}."
+
+
+def test_devices_beside_which_something_can_be_put_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    need_sandbox()
+    whole = box._inner
+
+    def holed(*args: object) -> list[str]:
+        words = whole(*args)  # type: ignore[arg-type]
+        at = words.index("--remount-ro")
+        assert words[at + 1] == "/dev"
+        return words[:at] + words[at + 2 :]
+
+    monkeypatch.setattr(box, "_inner", holed)
+    assert selftest.tried() == "Commands are withheld: commands could fill the memory by /dev."
+
+
+def test_a_filter_without_effect_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    need_sandbox()
+    monkeypatch.setattr(seccomp, "_code", lambda machine: None)
+    assert selftest.tried() == "Commands are withheld: system calls would not be refused."
 
 
 def test_a_folder_that_is_given_is_seen_and_read_only(folder: Folder, settings: Settings, tmp_path: object) -> None:
