@@ -20,8 +20,8 @@ from memory.metadata import MessageMetadata
 from memory.models import STOPPED, AgentRun, OwnedQuerySet, Source, Thread
 from memory.news import tell
 from memory.text import clip
+from tools.file_models import Workspace
 from tools.models import AgentAction
-from tools.sandbox.folder import Folder
 
 # How long a deletion waits for runs to end that it has just stopped.
 PATIENCE_SECONDS = 3.0
@@ -101,10 +101,10 @@ def delete_thread(thread: Thread) -> None:
     while AgentRun.objects.live().filter(thread__in=family).exists() and time.monotonic() < until:
         time.sleep(0.05)
     with transaction.atomic():
+        # As whoever changes a file does: the workspace before the thread.
+        list(Workspace.objects.select_for_update().filter(pk__in=family).order_by("pk"))
         # A task before its parent, as a report does; a run that still writes waits and then finds its row gone.
         list(Thread.objects.select_for_update().filter(pk__in=family).order_by("-created_at", "pk"))
         release_all(family)
         bequeath(thread, family)
         Thread.objects.filter(pk__in=family).delete()
-        for each in family:
-            transaction.on_commit(Folder(each).forget)

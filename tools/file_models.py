@@ -1,9 +1,12 @@
 """What is known of the files in agents' workspaces beside what lies on the disk. The disk decides what there is."""
 
-from django.db import models
+from django.db import models, transaction
 from django.db.models.functions import Now
+from django.db.models.signals import post_delete
+from django.dispatch import receiver
 
 from memory.models import Thread
+from tools.sandbox.folder import Folder
 
 
 class Workspace(models.Model):
@@ -54,6 +57,12 @@ class WorkspaceFile(models.Model):
 
     def __str__(self) -> str:
         return self.path
+
+
+@receiver(post_delete, sender=Thread)
+def forget_files(instance: Thread, **kwargs: object) -> None:
+    """The files of an agent go with it, whoever deletes it: its user, or staff with the user."""
+    transaction.on_commit(Folder(instance.pk).forget)
 
 
 class FileWrite(models.Model):

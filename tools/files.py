@@ -227,8 +227,13 @@ def _check_room(scan: Scan, before: Content | None, content: Content) -> None:
     most, files = settings.WAYMARK_WORKSPACE_BYTES, settings.WAYMARK_WORKSPACE_FILES
     if scan.bytes - (before.size if before else 0) + content.size > most:
         raise FileRefused(f"The workspace is full: with this it would hold more than {in_words(most)}.")
-    if not scan.whole or scan.count + (before is None) > files:
-        raise FileRefused(f"The workspace is full: it may hold {files:,} files and folders, all of which can be read.")
+    if scan.count + (before is None) > files:
+        raise FileRefused(f"The workspace is full: it may hold {files:,} files and folders.")
+    if not scan.whole:
+        raise FileRefused(
+            "There is a folder whose name or contents cannot be read, so nobody knows how much room is left. A command "
+            "of the agent has made it, and can remove it."
+        )
 
 
 def in_words(size: int) -> str:

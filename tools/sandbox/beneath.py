@@ -61,8 +61,11 @@ def parts_of(path: str) -> tuple[str, ...]:
 
 
 def is_sayable(path: str) -> bool:
-    """Whether a path can be written down and read: no control characters, nothing that turns the reading order."""
+    """Whether a path can be written down and read: no control characters, nothing that turns the reading order, and no
+    blanks that nobody sees at the ends of its names."""
     if any(unicodedata.category(char) in ("Cc", "Cf", "Cs") for char in path):
+        return False
+    if any(part != part.strip() for part in path.split("/")):
         return False
     return len(path.encode()) <= LONGEST_PATH
 

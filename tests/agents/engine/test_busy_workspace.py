@@ -1,15 +1,18 @@
 """A workspace in which somebody else is at work just now, and one with many files."""
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from django.db import connection, connections, transaction
+from django.db import DatabaseError, connection, connections, transaction
 from pytest_django import Settings
 
 from goals.models import Goal
+from goals.services import delete_goal
+from memory.news import tell
 from tests.agents.engine.test_workspace import context_of
 from tools import files, filing
 from tools.base import ToolError
@@ -51,6 +54,8 @@ def held(goal: Goal) -> Iterator[None]:
     yield
     is_over.set()
     thread.join()
+    with connection.cursor() as cursor:
+        cursor.execute("RESET lock_timeout")  # the pool gives the connection to the next test
     connection.close()
 
 
@@ -121,3 +126,55 @@ def test_no_more_is_kept_than_there_is_room_for(goal: Goal, settings: Settings) 
         files.write(goal.thread_id, "a.txt", iter([f"content {number}\n".encode()]), files.Hand(Writer.USER))
     folder = Folder(goal.thread_id)
     assert sorted(each.read_text() for each in folder.kept.folder.iterdir()) == ["content 3\n", "content 4\n"]
+
+
+def test_a_goal_is_deleted_while_a_file_is_put_in(goal: Goal) -> None:
+    """Whoever changes a file locks the workspace before the thread, and so does a deletion."""
+    files.write(goal.thread_id, "a.txt", iter([b"as it was"]), files.Hand(Writer.USER))
+    is_held = threading.Event()
+    trouble: list[DatabaseError] = []
+
+    def put_in() -> None:
+        try:
+            with transaction.atomic():
+                files.locked(goal.thread_id)
+                is_held.set()
+                time.sleep(0.5)
+                tell(goal.thread_id, "The user has put a file into the workspace")
+        except DatabaseError as error:
+            trouble.append(error)
+        finally:
+            connections.close_all()
+
+    thread = threading.Thread(target=put_in)
+    thread.start()
+    is_held.wait(10)
+    delete_goal(goal)
+    thread.join()
+    assert trouble == []
+    assert not Goal.objects.exists()
+
+
+def test_files_go_with_their_user(goal: Goal) -> None:
+    files.write(goal.thread_id, "a.txt", iter([b"private"]), files.Hand(Writer.USER))
+    home = Folder(goal.thread_id).home
+    assert home.exists()
+    goal.user.delete()
+    assert not home.exists()
+
+
+@pytest.mark.parametrize("name", ["a ", " a", "folder /a", "folder/\u3000a"])
+def test_a_name_that_differs_by_blanks_that_nobody_sees_is_no_other_file(goal: Goal, name: str) -> None:
+    files.write(goal.thread_id, "a", iter([b"mine"]), files.Hand(Writer.USER))
+    other = Folder(goal.thread_id).files / name
+    other.parent.mkdir(exist_ok=True)
+    other.write_bytes(b"another")
+    assert [entry.path for entry in filing.all_files(goal.thread).entries] == ["a"]
+
+
+def test_a_folder_that_cannot_be_read_is_told_of(goal: Goal) -> None:
+    folder = Folder(goal.thread_id)
+    folder.make()
+    (folder.files / "bad\nname").mkdir()
+    with pytest.raises(files.FileRefused, match="cannot be read, so nobody knows how much room is left"):
+        filing.add_file(goal.thread, "a.txt", 1, iter([b"x"]))
