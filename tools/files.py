@@ -49,13 +49,14 @@ class Hand:
     """Who writes.
 
     sources: where text of strangers came from that they may have read. call: the id of the call that writes, by which
-        it is known afterwards whether it has. may_write: raises when it may not begin any more.
+        it is known afterwards whether it has. may_write: called with what is about to change,
+        right before it does, in the same transaction; raises when it may not.
     """
 
     writer: Writer
     sources: Sequence[str] = ()
     call: UUID | None = None
-    may_write: Callable[[], None] = lambda: None
+    may_write: Callable[[UndoRecord], None] = lambda record: None
 
 
 def write(thread_id: UUID, path: str, chunks: Iterator[bytes], hand: Hand) -> UndoRecord:
@@ -77,7 +78,7 @@ def write(thread_id: UUID, path: str, chunks: Iterator[bytes], hand: Hand) -> Un
             content = replace(content, mode=before.mode if before else content.mode)
             record = recorded([change(thread_id, "/".join(parts), before, content)])
             _intend(hand, thread_id, record)
-            hand.may_write()
+            hand.may_write(record)
             put(workspace, folder, staged, "/".join(parts), content, hand)
     except Exception as error:
         if _withdrawn(hand, staged) and isinstance(error, OutOfReach | OSError):
@@ -118,7 +119,7 @@ def remove(thread_id: UUID, path: str, hand: Hand) -> UndoRecord:
             before = None if folder.is_link(parts) else folder.content(parts, keep=True)
             record = recorded([change(thread_id, "/".join(parts), before, None)])
             _intend(hand, thread_id, record)
-            hand.may_write()
+            hand.may_write(record)
             take_away(workspace, folder, "/".join(parts))
     except (OutOfReach, OSError) as error:
         raise FileRefused(reason(error)) from error

@@ -19,8 +19,6 @@ from tools.sandbox.beneath import Missing, OutOfReach
 from tools.sandbox.folder import Folder
 from tools.sandbox.listing import Entry
 
-BY_USER = files.Hand(Writer.USER)
-
 
 @dataclass(frozen=True, slots=True)
 class Files:
@@ -60,9 +58,10 @@ def add_file(thread: Thread, path: str, size: int, chunks: Iterator[bytes]) -> A
     if size > settings.WAYMARK_WORKSPACE_UPLOAD:
         most = files.in_words(settings.WAYMARK_WORKSPACE_UPLOAD)
         raise files.FileRefused(f"The file has {files.in_words(size)}; one may have at most {most}.")
+    hand, done = _noting(thread, "write_file", path, "has put a file into the workspace")
     with transaction.atomic():
-        record = files.write(thread.pk, path, chunks, BY_USER)
-        return _recorded(thread, "write_file", path, record, "has put a file into the workspace")
+        files.write(thread.pk, path, chunks, hand)
+    return done[0]
 
 
 def delete_file(thread: Thread, path: str) -> AgentAction | None:
@@ -72,15 +71,22 @@ def delete_file(thread: Thread, path: str) -> AgentAction | None:
         FileRefused: it cannot be removed.
     """
     try:
+        hand, done = _noting(thread, "delete_file", path, "has deleted a file of the workspace")
         with transaction.atomic():
-            record = files.remove(thread.pk, path, BY_USER)
-            return _recorded(thread, "delete_file", path, record, "has deleted a file of the workspace")
+            files.remove(thread.pk, path, hand)
+        return done[0]
     except files.FileRefused as refused:
         if isinstance(refused.__cause__, Missing):
             return None
         raise
 
 
-def _recorded(thread: Thread, tool: str, path: str, record: UndoRecord, news: str) -> AgentAction:
-    name = "/".join(files.named(path))
-    return by_person(thread, tool, {"path": name}, name, record, news, Effect.VERIFIABLE)
+def _noting(thread: Thread, tool: str, path: str, news: str) -> tuple[files.Hand, list[AgentAction]]:
+    """A hand of the user's that writes down what it does before it does it: what cannot be put on record, does not
+    happen. Returns it, and where the record will be."""
+    name, done = "/".join(files.named(path)), list[AgentAction]()
+
+    def note(record: UndoRecord) -> None:
+        done.append(by_person(thread, tool, {"path": name}, name, record, news, Effect.VERIFIABLE))
+
+    return files.Hand(Writer.USER, may_write=note), done

@@ -114,7 +114,7 @@ class WriteFile(Tool[NewFile]):
         return clip(arguments.path, 80)
 
     def run(self, arguments: NewFile, context: ToolContext) -> Outcome:
-        hand = files.Hand(Writer.AGENT, context.sources, context.action_id, context.cancel.check)
+        hand = files.Hand(Writer.AGENT, context.sources, context.action_id, lambda record: context.cancel.check())
         content = clean(arguments.content).encode()
         try:
             return _written(arguments, files.write(context.thread_id, arguments.path, iter([content]), hand))
@@ -154,7 +154,7 @@ class DeleteFile(Tool[OneFile]):
         return clip(arguments.path, 80)
 
     def run(self, arguments: OneFile, context: ToolContext) -> Outcome:
-        hand = files.Hand(Writer.AGENT, context.sources, context.action_id, context.cancel.check)
+        hand = files.Hand(Writer.AGENT, context.sources, context.action_id, lambda record: context.cancel.check())
         try:
             return _deleted(arguments, files.remove(context.thread_id, arguments.path, hand))
         except files.FileRefused as refused:

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.db import DatabaseError, connection, connections, transaction
+from django.db import DatabaseError, OperationalError, connection, connections, transaction
 from pytest_django import Settings
 
 from goals.models import Goal
 from goals.services import delete_goal
 from memory.news import tell
 from tests.agents.engine.test_workspace import context_of
-from tools import files, filing
+from tools import deeds, files, filing
 from tools.base import ToolError
 from tools.builtin.commands import RunCmd
 from tools.builtin.workspace import DeleteFile, WriteFile
@@ -178,3 +178,17 @@ def test_a_folder_that_cannot_be_read_is_told_of(goal: Goal) -> None:
     (folder.files / "bad\nname").mkdir()
     with pytest.raises(files.FileRefused, match="cannot be read, so nobody knows how much room is left"):
         filing.add_file(goal.thread, "a.txt", 1, iter([b"x"]))
+
+
+def test_what_cannot_be_put_on_record_does_not_happen(goal: Goal, monkeypatch: pytest.MonkeyPatch) -> None:
+    files.write(goal.thread_id, "a.txt", iter([b"as it was"]), files.Hand(Writer.USER))
+
+    def fails(*args: Any) -> None:
+        raise OperationalError
+
+    monkeypatch.setattr(deeds, "tell", fails)
+    with pytest.raises(OperationalError):
+        filing.add_file(goal.thread, "a.txt", 3, iter([b"new"]))
+    with pytest.raises(OperationalError):
+        filing.delete_file(goal.thread, "a.txt")
+    assert (Folder(goal.thread_id).files / "a.txt").read_bytes() == b"as it was"
