@@ -7,6 +7,7 @@ others along: also those that have left their session or lost their parents.
 import contextlib
 import json
 import os
+import select
 import selectors
 import signal
 import subprocess
@@ -29,6 +30,7 @@ from tools.sandbox.watch import memory_of, processes_below, unnamed_bytes, wait_
 _LOOK: Final = 0.05
 _LOOK_AT_FILES: Final = 0.5
 _GONE_WITHIN: Final = 3.0
+_STARTED_WITHIN: Final = 15.0
 # A command that writes more than this is of no use to anybody. Bytes.
 MOST_OUTPUT: Final = 1_000_000_000
 
@@ -137,7 +139,12 @@ def _started(folder: Folder, argv: list[str]) -> Iterator[tuple[subprocess.Popen
                 )
         finally:
             os.close(tell)
-        first = _first_process(report.read())
+        try:
+            first = _first_process(_said(report.fileno()))
+        except TimeoutError:
+            _kill(process)
+            process.wait(_GONE_WITHIN)
+            raise
     try:
         yield process, first
     finally:
@@ -147,6 +154,23 @@ def _started(folder: Folder, argv: list[str]) -> Iterator[tuple[subprocess.Popen
         process.stdout.close()
         if first is not None:
             os.close(first)
+
+
+def _said(report: int) -> bytes:
+    """What the sandbox says once it is there. Whoever else holds the other end must not hold us.
+
+    Raises:
+        TimeoutError: it says nothing for long.
+    """
+    poll, said = select.poll(), b""
+    poll.register(report, select.POLLIN)
+    while poll.poll(_STARTED_WITHIN * 1000):
+        if not (piece := os.read(report, 4_096)):
+            return said
+        said += piece
+        if said.rstrip().endswith(b"}"):
+            return said
+    raise TimeoutError("the sandbox did not start in time")
 
 
 def _first_process(report: bytes) -> int | None:

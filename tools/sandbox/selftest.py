@@ -25,6 +25,7 @@ from tools.sandbox.run import Ending, run
 log = structlog.get_logger(__name__)
 
 _SECONDS: Final = 20.0
+_PATIENCE: Final = 5.0
 # Each line of its output is a name and what was found. Only a shell and what stands beside it are needed.
 _PROBES: Final = r"""
 echo user "$(id -u)"
@@ -86,8 +87,14 @@ _tried_at = 0.0
 
 
 def reason() -> str:
-    """Why no command can be run here, in a sentence; empty when they can. Tried now if it was not yet."""
-    return renew() if _reason is None else _reason
+    """Why no command can be run here, in a sentence; empty when they can. Tried now if it was not yet; runs do not wait
+    for long for somebody else who tries it."""
+    if _reason is not None:
+        return _reason
+    if not _lock.acquire(timeout=_PATIENCE):
+        return "Commands are withheld: the sandbox is being tried."
+    _lock.release()
+    return renew()
 
 
 def renew() -> str:
