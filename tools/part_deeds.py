@@ -1,12 +1,13 @@
 """What people decide about what a reflective companion keeps of them: only they confirm a part, accept a proposal, or
 delete (mission D11). Each is on record with the way back."""
 
+from collections.abc import Callable
+from functools import partial
 from uuid import UUID
 
 from django.contrib.auth.models import User
 from django.db import transaction
 
-from tools.changes import Image
 from tools.deeds import by_person
 from tools.models import AgentAction
 from tools.part_models import Assessment, Part, Proposal, ProposalState, Record
@@ -27,13 +28,8 @@ def confirm_part(user: User, part_id: UUID, shown: str) -> AgentAction | None:
     Raises:
         RecordRefused: it was changed since, or is confirmed already.
     """
-    with transaction.atomic():
-        part = locked(Part, user.pk, part_id)
-        if part is None:
-            return None
-        before = image(part)
-        confirm(part, shown)
-        return _saved(part, "confirm_part", before, "has confirmed a part of theirs")
+    change = partial(confirm, shown=shown)
+    return _changed(user, Part, part_id, change, "confirm_part", "has confirmed a part of theirs")
 
 
 def decide_proposal(user: User, proposal_id: UUID, state: ProposalState, shown: str) -> AgentAction | None:
@@ -42,13 +38,8 @@ def decide_proposal(user: User, proposal_id: UUID, state: ProposalState, shown: 
     Raises:
         RecordRefused: it was changed since, or was decided.
     """
-    with transaction.atomic():
-        proposal = locked(Proposal, user.pk, proposal_id)
-        if proposal is None:
-            return None
-        before = image(proposal)
-        decide(proposal, state, shown)
-        return _saved(proposal, DECIDING[state], before, f"has {state} your proposal")
+    change = partial(decide, state=state, shown=shown)
+    return _changed(user, Proposal, proposal_id, change, DECIDING[state], f"has {state} your proposal")
 
 
 def delete_record(user: User, model: type[Record], record_id: UUID) -> AgentAction | None:
@@ -65,8 +56,16 @@ def delete_record(user: User, model: type[Record], record_id: UUID) -> AgentActi
         return deed
 
 
-def _saved(record: Part | Proposal, deed: str, before: Image, news: str) -> AgentAction:
-    record.save()
-    undo = recorded(record, before, image(record))
-    assert undo is not None
-    return by_person(record.thread, deed, {"id": str(record.pk)}, record.title(), undo, news)
+def _changed[R: Record](
+    user: User, model: type[R], record_id: UUID, change: Callable[[R], None], deed: str, news: str
+) -> AgentAction | None:
+    with transaction.atomic():
+        record = locked(model, user.pk, record_id)
+        if record is None:
+            return None
+        before = image(record)
+        change(record)
+        record.save()
+        undo = recorded(record, before, image(record))
+        assert undo is not None
+        return by_person(record.thread, deed, {"id": str(record.pk)}, record.title(), undo, news)

@@ -13,10 +13,6 @@ ATTRIBUTES: Final = ("beliefs", "fears", "needs", "body")
 """In the order in which they are shown; a JSON object in the database has none."""
 
 
-class RecordQuerySet[R: models.Model](OwnedQuerySet[R]):
-    """Records of a user."""
-
-
 class Record(models.Model):
     """Abstract. KEPT: the fields that hold what it says."""
 
@@ -62,7 +58,7 @@ class Part(Record):
     evidence = models.JSONField(default=list)
     confirmed = models.TextField(blank=True, default="")
 
-    objects = RecordQuerySet["Part"].as_manager()
+    objects = OwnedQuerySet["Part"].as_manager()
 
     class Meta(Record.Meta):
         pass
@@ -93,7 +89,7 @@ class Assessment(Record):
     text = models.TextField()
     evidence = models.JSONField(default=list)
 
-    objects = RecordQuerySet["Assessment"].as_manager()
+    objects = OwnedQuerySet["Assessment"].as_manager()
 
     class Meta(Record.Meta):
         pass
@@ -123,7 +119,7 @@ class Proposal(Record):
     text = models.TextField()
     state = models.CharField(max_length=10, choices=ProposalState, default=ProposalState.OPEN)
 
-    objects = RecordQuerySet["Proposal"].as_manager()
+    objects = OwnedQuerySet["Proposal"].as_manager()
 
     class Meta(Record.Meta):
         pass

@@ -7,14 +7,14 @@ from pydantic import Field
 from memory.marks import merged
 from memory.models import Thread
 from memory.text import clip
-from tools.base import Arguments, Audience, Effect, Outcome, Pack, Reversal, Tool, ToolContext, ToolError, Wording
+from tools.base import Arguments, Outcome, ToolContext, ToolError, Wording
 from tools.changes import UndoRecord
 from tools.part_models import Assessment, Proposal
 from tools.part_restoring import image, recorded
 from tools.parts import RecordRefused, change_proposal, create_assessment, create_proposal, locked
-from tools.quotes import NotSaid, read
+from tools.quotes import read
+from tools.reflecting import Keeping, Reflecting, refusing
 
-TALKING = frozenset({Audience.CONVERSATION})
 SHOWN = 20
 NO_PROPOSAL = "There is no proposal with this id in this conversation; list_proposals gives the ids."
 
@@ -26,25 +26,18 @@ class NewAssessment(Arguments):
     )
 
 
-class CreateAssessment(Tool[NewAssessment]):
+class CreateAssessment(Keeping[NewAssessment]):
     name = "create_assessment"
     description = "Keep a short, dated text about how things stand with the user, with their own words as evidence."
     wording = Wording("notebook-pen", "Noting how things stand", "Noted how things stand", "Could not note that")
-    effect = Effect.LOCAL
-    reversal = Reversal.UNDOABLE
-    pack = Pack.REFLECTIVE
-    audience = TALKING
-    parallel_safe = False
     Arguments = NewAssessment
 
     def subject(self, arguments: NewAssessment) -> str:
         return clip(arguments.text, 80)
 
     def run(self, arguments: NewAssessment, context: ToolContext) -> Outcome:
-        try:
+        with refusing():
             kept = create_assessment(_thread(context), arguments.text, arguments.evidence, context.sources)
-        except (RecordRefused, NotSaid) as refused:
-            raise ToolError(str(refused)) from refused
         return Outcome(f"Kept (id {kept.pk}).", clip(kept.text, 80), recorded(kept, None, image(kept)))
 
 
@@ -52,12 +45,10 @@ class NothingAsked(Arguments):
     pass
 
 
-class ListAssessments(Tool[NothingAsked]):
+class ListAssessments(Reflecting[NothingAsked]):
     name = "list_assessments"
     description = f"Read the last {SHOWN} assessments of how things stood with the user, the newest first."
     wording = Wording("notebook-pen", "Looking at how things stood", "Looked at how things stood", "Could not look")
-    pack = Pack.REFLECTIVE
-    audience = TALKING
     Arguments = NothingAsked
 
     def run(self, arguments: NothingAsked, context: ToolContext) -> Outcome:
@@ -71,27 +62,20 @@ class NewProposal(Arguments):
     text: str = Field(description="What you suggest to the user, as they are to read it.")
 
 
-class CreateProposal(Tool[NewProposal]):
+class CreateProposal(Keeping[NewProposal]):
     name = "create_proposal"
     description = (
         "Keep a suggestion to the user, such as an exercise or an experiment. They accept or decline it on their page."
     )
     wording = Wording("message-circle", "Proposing", "Proposed", "Could not propose")
-    effect = Effect.LOCAL
-    reversal = Reversal.UNDOABLE
-    pack = Pack.REFLECTIVE
-    audience = TALKING
-    parallel_safe = False
     Arguments = NewProposal
 
     def subject(self, arguments: NewProposal) -> str:
         return clip(arguments.text, 80)
 
     def run(self, arguments: NewProposal, context: ToolContext) -> Outcome:
-        try:
+        with refusing():
             kept = create_proposal(_thread(context), arguments.text, context.sources)
-        except RecordRefused as refused:
-            raise ToolError(str(refused)) from refused
         done = f"Kept (id {kept.pk}). The user has not decided about it yet."
         return Outcome(done, clip(kept.text, 80), recorded(kept, None, image(kept)))
 
@@ -102,15 +86,10 @@ class ProposalEdit(Arguments):
     done: bool = Field(False, description="That what the user has accepted is done.")
 
 
-class UpdateProposal(Tool[ProposalEdit]):
+class UpdateProposal(Keeping[ProposalEdit]):
     name = "update_proposal"
     description = "Put a proposal that is still open into other words, or say that one that was accepted is done."
     wording = Wording("message-circle", "Changing a proposal", "Changed a proposal", "Could not change the proposal")
-    effect = Effect.LOCAL
-    reversal = Reversal.UNDOABLE
-    pack = Pack.REFLECTIVE
-    audience = TALKING
-    parallel_safe = False
     Arguments = ProposalEdit
 
     def expected(self, arguments: ProposalEdit, context: ToolContext) -> UndoRecord | None:
@@ -129,20 +108,16 @@ class UpdateProposal(Tool[ProposalEdit]):
         if kept is None:
             raise ToolError(NO_PROPOSAL)
         before = image(kept)
-        try:
+        with refusing():
             change_proposal(kept, text=arguments.text, done=arguments.done, sources=context.sources)
-        except RecordRefused as refused:
-            raise ToolError(str(refused)) from refused
         kept.save()
         return Outcome(f"The proposal is {kept.state}.", clip(kept.text, 80), recorded(kept, before, image(kept)))
 
 
-class ListProposals(Tool[NothingAsked]):
+class ListProposals(Reflecting[NothingAsked]):
     name = "list_proposals"
     description = f"List the last {SHOWN} proposals to the user, the newest first, with what they decided."
     wording = Wording("message-circle", "Looking at proposals", "Looked at proposals", "Could not look at proposals")
-    pack = Pack.REFLECTIVE
-    audience = TALKING
     Arguments = NothingAsked
 
     def run(self, arguments: NothingAsked, context: ToolContext) -> Outcome:

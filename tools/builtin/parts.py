@@ -9,14 +9,14 @@ from pydantic import Field
 from memory.marks import merged
 from memory.models import Thread
 from memory.text import clip
-from tools.base import Arguments, Audience, Effect, Outcome, Pack, Reversal, Tool, ToolContext, ToolError, Wording
+from tools.base import Arguments, Outcome, ToolContext, ToolError, Wording
 from tools.changes import UndoRecord
 from tools.part_models import Part, Standing
 from tools.part_restoring import image, recorded
 from tools.parts import RecordRefused, add_evidence, change_part, create_part, locked, searched
 from tools.quotes import NotSaid, read
+from tools.reflecting import Keeping, Reflecting, refusing
 
-TALKING = frozenset({Audience.CONVERSATION})
 NO_PART = "There is no part with this id in this conversation; search_parts gives the ids."
 QUOTES = "What the user wrote in this conversation, word by word: passages of their own messages, in their spelling."
 ROLE = "What it does, in a word or two: protector, manager, firefighter, exile, or the user's own word."
@@ -27,15 +27,13 @@ class PartQuery(Arguments):
     query: str = Field("", description="Words that must all occur in it; leave it out to list all parts.")
 
 
-class SearchParts(Tool[PartQuery]):
+class SearchParts(Reflecting[PartQuery]):
     name = "search_parts"
     description = (
         "Search the parts of the user that are known (parts work as in internal family systems), or list all. Look "
         "here before you create one."
     )
     wording = Wording("search", "Looking through your parts", "Looked through your parts", "Could not look at parts")
-    pack = Pack.REFLECTIVE
-    audience = TALKING
     Arguments = PartQuery
 
     def run(self, arguments: PartQuery, context: ToolContext) -> Outcome:
@@ -63,18 +61,13 @@ class NewPart(Traits):
     role: str = Field(description=ROLE)
 
 
-class CreateEmergingPart(Tool[NewPart]):
+class CreateEmergingPart(Keeping[NewPart]):
     name = "create_emerging_part"
     description = (
         "Keep a part of the user that shows itself in what they wrote. It needs their own words as evidence, and "
         "stays emerging until they confirm it on their page; tell them that it is there to be looked at."
     )
     wording = Wording("notebook-pen", "Noting a part of you", "Noted a part of you", "Could not note a part")
-    effect = Effect.LOCAL
-    reversal = Reversal.UNDOABLE
-    pack = Pack.REFLECTIVE
-    audience = TALKING
-    parallel_safe = False
     Arguments = NewPart
 
     def subject(self, arguments: NewPart) -> str:
@@ -82,12 +75,10 @@ class CreateEmergingPart(Tool[NewPart]):
 
     def run(self, arguments: NewPart, context: ToolContext) -> Outcome:
         thread = Thread(pk=context.thread_id, user_id=context.user_id)
-        try:
+        with refusing():
             part = create_part(
                 thread, arguments.name, arguments.role, arguments.attributes, arguments.evidence, context.sources
             )
-        except (RecordRefused, NotSaid) as refused:
-            raise ToolError(str(refused)) from refused
         done = f"The part {part.name!r} (id {part.pk}) is kept as emerging. Only the user can confirm it."
         return Outcome(done, clip(part.name, 80), recorded(part, None, image(part)))
 
@@ -98,18 +89,13 @@ class PartEdit(Traits):
     role: str | None = Field(None, description=f"{ROLE} Leave it out to keep it.")
 
 
-class UpdatePartAttributes(Tool[PartEdit]):
+class UpdatePartAttributes(Keeping[PartEdit]):
     name = "update_part_attributes"
     description = (
         "Change what is known of a part of the user. Lists are replaced as a whole, so get its details before; what is "
         "left out stays. It needs their own words as evidence, and they must confirm the part anew."
     )
     wording = Wording("notebook-pen", "Changing a part of you", "Changed a part of you", "Could not change the part")
-    effect = Effect.LOCAL
-    reversal = Reversal.UNDOABLE
-    pack = Pack.REFLECTIVE
-    audience = TALKING
-    parallel_safe = False
     Arguments = PartEdit
 
     def expected(self, arguments: PartEdit, context: ToolContext) -> UndoRecord | None:
@@ -126,10 +112,8 @@ class UpdatePartAttributes(Tool[PartEdit]):
     def run(self, arguments: PartEdit, context: ToolContext) -> Outcome:
         part = _locked(context, arguments.id)
         before = image(part)
-        try:
+        with refusing():
             _change(part, arguments, context.sources)
-        except (RecordRefused, NotSaid) as refused:
-            raise ToolError(str(refused)) from refused
         part.save()
         state = "It is as the user confirmed it." if part.status is Standing.CONFIRMED else "It is emerging."
         return Outcome(
@@ -141,12 +125,10 @@ class OnePart(Arguments):
     id: UUID = Field(description="Of the part, as search_parts gives it.")
 
 
-class GetPartDetails(Tool[OnePart]):
+class GetPartDetails(Reflecting[OnePart]):
     name = "get_part_details"
     description = "Read all that is known of one part of the user, with its evidence."
     wording = Wording("notebook-pen", "Reading about a part of you", "Read about a part of you", "Could not read that")
-    pack = Pack.REFLECTIVE
-    audience = TALKING
     Arguments = OnePart
 
     def run(self, arguments: OnePart, context: ToolContext) -> Outcome:
@@ -159,24 +141,17 @@ class MoreEvidence(OnePart):
     evidence: list[str] = Field(description=QUOTES)
 
 
-class AddEvidence(Tool[MoreEvidence]):
+class AddEvidence(Keeping[MoreEvidence]):
     name = "add_evidence"
     description = "Add words of the user to the evidence of a part of theirs."
     wording = Wording("notebook-pen", "Adding your words to a part", "Added your words to a part", "Could not add them")
-    effect = Effect.LOCAL
-    reversal = Reversal.UNDOABLE
-    pack = Pack.REFLECTIVE
-    audience = TALKING
-    parallel_safe = False
     Arguments = MoreEvidence
 
     def run(self, arguments: MoreEvidence, context: ToolContext) -> Outcome:
         part = _locked(context, arguments.id)
         before = image(part)
-        try:
+        with refusing():
             add_evidence(part, arguments.evidence, context.sources)
-        except NotSaid as refused:
-            raise ToolError(str(refused)) from refused
         part.save()
         return Outcome(
             f"The part {part.name!r} has {len(part.evidence)} quotes as evidence now.",
@@ -185,14 +160,12 @@ class AddEvidence(Tool[MoreEvidence]):
         )
 
 
-class ListEvidence(Tool[OnePart]):
+class ListEvidence(Reflecting[OnePart]):
     name = "list_evidence"
     description = "List the words of the user that are kept as evidence of a part of theirs, with when they wrote them."
     wording = Wording(
         "notebook-pen", "Reading your words on a part", "Read your words on a part", "Could not read them"
     )
-    pack = Pack.REFLECTIVE
-    audience = TALKING
     Arguments = OnePart
 
     def run(self, arguments: OnePart, context: ToolContext) -> Outcome:
