@@ -21,7 +21,7 @@ from agents.models import UserAgent
 from agents.services import assistant_of
 from goals.models import Goal
 from memory.models import LIVE, AgentRun, RunStatus
-from tools.models import AgentAction
+from tools.models import asked_of
 
 SHOWN = 40
 THEMES = set(UserAgent.Theme.values)
@@ -88,7 +88,7 @@ def build(user: User) -> Shell:
         assistant=_place(assistant, "you", "", reverse("assistant")),
         goals=[goal_place(goal) for goal in goals_with_state(user)[:SHOWN]],
         working=runs["working"],
-        asked=AgentAction.objects.for_user(user).asking().count(),
+        asked=asked_of(user).count(),
         month=date_format(timezone.localtime(), "F"),
         spent=(runs["spent"] or Decimal(0)) + beside.cost,
         spent_known=not runs["unknown"] and beside.known,

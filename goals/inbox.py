@@ -8,7 +8,6 @@ from uuid import UUID
 from django.contrib.auth.models import User
 from django.utils.translation import gettext as _
 
-from agents.agentable import trusted_as
 from agents.decisions import EDITED
 from agents.live.cards import Card, card
 from agents.live.steps import intention
@@ -16,7 +15,7 @@ from goals.context import Place
 from goals.jobs import OWNERS
 from memory.models import Thread
 from tools import registry, trust
-from tools.models import AgentAction, Approval, ApprovalState, Trust
+from tools.models import AgentAction, Approval, ApprovalState, Trust, agent_of, asked_of
 
 SHOWN, LATELY = 50, 8
 
@@ -64,13 +63,13 @@ class Given:
 
 def questions(user: User, places: dict[UUID, Place]) -> list[Question]:
     """The oldest first: it expires first."""
-    mine = AgentAction.objects.for_user(user).asking().select_related("approval", *OWNERS)
+    mine = AgentAction.objects.filter(pk__in=asked_of(user)).select_related("approval", *OWNERS)
     found = []
     for action in mine.order_by("created_at")[:SHOWN]:
         if asked := card(action):
             found.append(
                 Question(
-                    action, asked, f"{intention(action)} {asked.about}".strip(), places.get(trusted_as(action.thread))
+                    action, asked, f"{intention(action)} {asked.about}".strip(), places.get(agent_of(action.thread))
                 )
             )
     return found

@@ -1,8 +1,10 @@
 """The record of everything that agents do."""
 
 from typing import Self
+from uuid import UUID
 
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.db import models
 from django.db.models.functions import Now
 
@@ -40,15 +42,22 @@ class Resolution(models.TextChoices):
     CHECKED = "checked"
 
 
+def of_agent(thread_id: UUID) -> models.Q:
+    """Actions or approvals of an agent and of the helpers that it has sent off."""
+    return models.Q(thread=thread_id) | models.Q(thread__agents_agenttask__parent=thread_id)
+
+
+def agent_of(thread: Thread) -> UUID:
+    """The thread of the agent that a thread belongs to: a helper's is that of who sent it off."""
+    task = getattr(thread, "agents_agenttask", None)
+    agent: UUID = task.parent_id if task else thread.pk
+    return agent
+
+
 class ActionQuerySet(OwnedQuerySet["AgentAction"]):
     def proposed(self) -> Self:
         """Those that wait for a decision beside the conversation."""
         return self.filter(status=ActionStatus.PROPOSED, approval__state=ApprovalState.REQUESTED)
-
-    def asking(self) -> Self:
-        """Those that ask their user something: whether they may run, or what became of them."""
-        can_be_decided = Approval.objects.waiting().values("pk")
-        return self.filter(models.Q(pk__in=can_be_decided) | models.Q(status=ActionStatus.UNKNOWN, resolution=""))
 
     def with_standing(self) -> Self:
         """With `reversible`: whether it is known how to take it back, and of what was undone `taken_back`: the undo
@@ -122,6 +131,7 @@ class AgentAction(models.Model):
             models.Index(fields=["user", "-created_at"]),
             models.Index(fields=["-created_at"], name="actions_by_time"),
             models.Index(fields=["thread"], condition=models.Q(status="proposed"), name="proposed_actions"),
+            models.Index(fields=["user"], condition=models.Q(status="unknown", resolution=""), name="open_questions"),
             models.Index(fields=["repeats"], condition=models.Q(repeats__isnull=False), name="repeating_actions"),
             models.Index(fields=["undoes"], condition=models.Q(undoes__isnull=False), name="undoing_actions"),
         ]
@@ -232,3 +242,11 @@ class Trust(models.Model):
 
     def __str__(self) -> str:
         return f"{self.tool} until {self.until:%Y-%m-%d}"
+
+
+def asked_of(user: User) -> models.QuerySet[AgentAction, UUID]:
+    """The ids of calls that ask their user something: whether they may run, or what became of them. Two short lists out
+    of indexes of their own: every page counts them."""
+    unknown = AgentAction.objects.for_user(user).filter(status=ActionStatus.UNKNOWN, resolution="").order_by()
+    waiting = Approval.objects.for_user(user).waiting().order_by()
+    return unknown.values_list("pk", flat=True).union(waiting.values_list("pk", flat=True), all=True)
