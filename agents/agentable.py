@@ -134,8 +134,3 @@ def agentable_of(thread: Thread) -> Agentable:
     agentable = model._default_manager.select_related("user").get(thread_id=thread.pk)
     assert isinstance(agentable, Agentable)
     return agentable
-
-
-def trusted_as(thread: Thread) -> UUID:
-    """The thread of the agent whose standing words (`tools.trust`) hold in a thread."""
-    return agentable_of(thread).trusted_as()

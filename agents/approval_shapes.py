@@ -1,5 +1,7 @@
 """The shapes of approvals in the API."""
 
+from typing import Any
+
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
@@ -41,20 +43,24 @@ class ApprovalShape(serializers.ModelSerializer[Approval]):
         ]
         read_only_fields = fields
 
+    def to_representation(self, approval: Approval) -> dict[str, Any]:
+        """What a call would change is read once for all that says something of it."""
+        is_open = approval.state == ApprovalState.REQUESTED
+        self._proposal = Proposal(approval.action) if is_open else None
+        shown: dict[str, Any] = super().to_representation(approval)
+        return shown
+
     def get_hash(self, approval: Approval) -> str:
-        return Proposal(approval.action).shown if self._is_open(approval) else approval.digest
+        return self._proposal.shown if self._proposal else approval.digest
 
     @extend_schema_field(WouldChange(many=True))
     def get_would_change(self, approval: Approval) -> list[dict[str, object]]:
-        would = Proposal(approval.action).would if self._is_open(approval) else None
+        would = self._proposal.would if self._proposal else None
         return [change.model_dump(mode="json") for change in would.changes] if would else []
 
     @extend_schema_field(serializers.ListField(child=serializers.ChoiceField(Scope.choices)))
     def get_may_allow(self, approval: Approval) -> list[str]:
-        return list(scopes(approval)) if self._is_open(approval) else []
-
-    def _is_open(self, approval: Approval) -> bool:
-        return approval.state == ApprovalState.REQUESTED
+        return list(scopes(approval)) if self._proposal else []
 
 
 class DecisionBody(Strict):

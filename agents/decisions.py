@@ -13,7 +13,6 @@ from uuid import UUID
 from django.contrib.auth.models import User
 from django.db.models.functions import Now
 
-from agents.agentable import trusted_as
 from agents.engine import bell
 from agents.engine.crashpoints import crashpoint
 from agents.live.announce import announce_action
@@ -31,7 +30,7 @@ from tools.attempts import Result
 from tools.base import Effect, ToolContext
 from tools.cancel import CancelToken
 from tools.executor import validated
-from tools.models import OPEN, ActionStatus, AgentAction, Approval, ApprovalState, Resolution
+from tools.models import OPEN, ActionStatus, AgentAction, Approval, ApprovalState, Resolution, agent_of
 from tools.probing import look_up
 from tools.signature import digest
 
@@ -80,7 +79,7 @@ def decide(
                 _allow(call, approval, user, always)
             call.settle_approval(approval, state, user, clean(reason).strip()[:500])
             if state is ApprovalState.REJECTED:
-                trust.revoke(trusted_as(call.thread), action.tool, REJECTED)
+                trust.revoke(agent_of(call.thread), action.tool, REJECTED)
     crashpoint("decision.after")
     return approval
 
@@ -111,7 +110,7 @@ def edit(action: AgentAction, user: User, shown: str, arguments: dict[str, Any])
 def _allow(call: LockedCall, approval: Approval, user: User, scope: trust.Scope) -> None:
     if scope not in trust.scopes(approval):
         raise Refused("not_earned", "This cannot be allowed from now on.")
-    thread = Thread.objects.get(pk=trusted_as(call.thread))
+    thread = Thread.objects.get(pk=agent_of(call.thread))
     trust.grant(user, thread, call.action.tool, call.action.arguments if scope is trust.Scope.THESE else None)
 
 

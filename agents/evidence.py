@@ -10,15 +10,13 @@ from dataclasses import dataclass
 from typing import Literal
 from uuid import UUID
 
-from django.db.models import Q
-
 from agents.plan_item import PlanItem
 from memory.models import Note
 from memory.text import clip
 from tools import registry
 from tools.file_models import WorkspaceFile, Writer
 from tools.files import FileRefused, named
-from tools.models import ActionQuerySet, ActionStatus, AgentAction
+from tools.models import ActionQuerySet, ActionStatus, AgentAction, of_agent
 from tools.sandbox.beneath import OutOfReach
 from tools.sandbox.folder import Folder
 from tools.undo import told
@@ -73,7 +71,7 @@ def _action(item: PlanItem, name: str) -> Proof:
 
 def _work(item: PlanItem) -> ActionQuerySet:
     """What the agent and its helpers did since the plan was made, as far as it is work."""
-    mine = Q(thread=item.thread_id) | Q(thread__agents_agenttask__parent=item.thread_id)
+    mine = of_agent(item.thread_id)
     since = AgentAction.objects.filter(mine, user_id=item.user_id, run__isnull=False, finished_at__gte=item.created_at)
     return since.filter(tool__in=[name for name, tool in registry.tools_of(item.user_id).items() if tool.is_work])
 

@@ -41,8 +41,10 @@ class LockedCall:
         """Decide. A run that waits in the call's step goes on; else the decision is taken like a message."""
         approval.state, approval.decided_by, approval.reason = state, user, reason
         decided = {"state": state, "decided_by": user, "reason": reason, "seen": approval.seen, "decided_at": Now()}
-        Approval.objects.filter(pk=approval.pk).update(**decided)
-        if self.action.status == ActionStatus.PROPOSED:
+        is_beside = self.action.status == ActionStatus.PROPOSED
+        void = {"expires_at": Now() + TO_RUN_AGAIN} if is_beside and state is ApprovalState.APPROVED else {}
+        Approval.objects.filter(pk=approval.pk).update(**decided, **void)
+        if is_beside:
             self._close_proposal(state, reason)
         elif AgentRun.objects.filter(pk=self.run.pk, status=RunStatus.WAITING_APPROVAL).update(
             status=RunStatus.QUEUED, due_at=None
@@ -111,7 +113,6 @@ class LockedCall:
     def _close_proposal(self, state: ApprovalState, reason: str) -> None:
         """Only a person's word wakes the agent; what has expired or was withdrawn it learns with the next message."""
         if state is ApprovalState.APPROVED:
-            Approval.objects.filter(pk=self.action.pk).update(expires_at=Now() + TO_RUN_AGAIN)
             self._tell_decision(state, reason)
             return
         why = verdict(state, reason)

@@ -16,7 +16,7 @@ from goals.jobs import OWNERS
 from memory.keyset import NoCursor
 from memory.models import Source, ThreadMessage
 from tools.base import Reversal
-from tools.models import NEWEST_FIRST, ActionQuerySet, ActionStatus, AgentAction
+from tools.models import NEWEST_FIRST, ActionQuerySet, ActionStatus, AgentAction, agent_of, of_agent
 from tools.sought import Sought
 
 SHOWN = 50
@@ -37,9 +37,7 @@ class Deed:
     @property
     def place(self) -> UUID:
         """The thread of the conversation that it belongs to: a helper's is that of who sent it."""
-        task = getattr(self.action.thread, "agents_agenttask", None)
-        thread: UUID = task.parent_id if task else self.action.thread_id
-        return thread
+        return agent_of(self.action.thread)
 
     @property
     def lasting(self) -> str:
@@ -96,7 +94,7 @@ def _after(actions: ActionQuerySet, cursor: str) -> ActionQuerySet:
 
 def below(thread_id: UUID, since: datetime | None = None) -> Q:
     """What was done in a conversation, and by the helpers that it sent off; of that what took effect since a moment."""
-    done = Q(thread=thread_id) | Q(thread__agents_agenttask__parent=thread_id)
+    done = of_agent(thread_id)
     return done & Q(finished_at__gte=since) if since else done
 
 

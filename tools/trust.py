@@ -19,7 +19,7 @@ from memory.models import Thread
 from tools import registry
 from tools.attempts import Attempt
 from tools.base import Reversal
-from tools.models import ActionStatus, Approval, ApprovalState, Cause, Trust
+from tools.models import ActionStatus, Approval, ApprovalState, Cause, Trust, agent_of, of_agent
 from tools.signature import digest
 
 
@@ -56,23 +56,10 @@ def scopes(approval: Approval) -> Sequence[Scope]:
     return (Scope.THESE, Scope.ANY) if earned else (Scope.THESE,)
 
 
-def agent_of(thread: Thread) -> UUID:
-    """The thread of the agent that is trusted: for a helper, of who sent it off."""
-    task = getattr(thread, "agents_agenttask", None)
-    parent: UUID = task.parent_id if task else thread.pk
-    return parent
-
-
-def _by(thread_id: UUID, tool: str) -> QuerySet[Approval]:
-    """What was asked for a tool of an agent and its helpers."""
-    by = Q(thread=thread_id) | Q(thread__agents_agenttask__parent=thread_id)
-    return Approval.objects.filter(by, action__tool=tool)
-
-
 def clean(thread_id: UUID, tool: str) -> int:
     """How often in a row a call was approved as it was proposed, and neither failed nor was undone, since trust in the
     tool last ended. What strangers may have asked for does not count."""
-    asked = _by(thread_id, tool)
+    asked = Approval.objects.filter(of_agent(thread_id), action__tool=tool)
     spoilt = asked.filter(Q(state=ApprovalState.REJECTED) | Q(action__undone=True)).aggregate(at=Max("decided_at"))[
         "at"
     ]
