@@ -2,6 +2,7 @@
 (threat T9)."""
 
 import ipaddress
+from collections.abc import Iterable
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 
 # Global by their registries, and yet answered nearby: a cloud's own machine, the protocols of routers, relays to 6to4.
@@ -12,8 +13,29 @@ _NEARBY_6 = tuple(map(IPv6Network, ("2001::/23", "2001:db8::/32", "3fff::/20")))
 _NAT64 = IPv6Network("64:ff9b::/96")
 
 
+PORTS = (80, 443)
+
+
 class AddressRefused(Exception):
     """The address is none, or leads to where it may not be followed."""
+
+
+def check_port(port: int) -> None:
+    """Raises: AddressRefused: nothing of strangers is opened there."""
+    if port not in PORTS:
+        raise AddressRefused(f"Only the ports 80 and 443 are open, not {port}.")
+
+
+def check_global(host: str, figures: Iterable[str]) -> None:
+    """
+    Args:
+        figures: all that a resolver has found for the host.
+
+    Raises:
+        AddressRefused: one of them is not on the open internet.
+    """
+    if not all(map(is_global, figures)):
+        raise AddressRefused(f"{host} is inside a private network, where this server opens nothing.")
 
 
 def is_global(figures: str) -> bool:

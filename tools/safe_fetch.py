@@ -72,12 +72,12 @@ def safe_fetch(
     from tools.visiting import Visit, answer
 
     first = address = parsed(url)
-    inside = {_place(address)} if anywhere else {listed(entry) for entry in settings.WAYMARK_FETCH_PRIVATE}
+    inside = {place_of(address)} if anywhere else private_places()
     visit = Visit(cancel, settings.WAYMARK_FETCH_SECONDS, inside)
     with cancel.on_cancel(visit.cut):
         for _ in range(MOST_REDIRECTS + 1):
-            place = _place(address)
-            said = _said(address, headers if place == _place(first) else NOTHING)
+            place = place_of(address)
+            said = _said(address, headers if place == place_of(first) else NOTHING)
             asked = answer(address.scheme, place, address.raw_path, said, visit)
             with _in_words(address.host, cancel), asked as given:
                 location = _header(given, b"location")
@@ -100,7 +100,8 @@ def parsed(url: str, base: httpx2.URL | None = None) -> httpx2.URL:
     return address
 
 
-def _place(address: httpx2.URL) -> tuple[str, int]:
+def place_of(address: httpx2.URL) -> tuple[str, int]:
+    """The host of an address as it is looked up, and its port."""
     return address.raw_host.decode(), address.port or (443 if address.scheme == "https" else 80)
 
 
@@ -108,6 +109,11 @@ def listed(entry: str) -> tuple[str, int]:
     """A line of WAYMARK_FETCH_PRIVATE, such as wiki.home:8080."""
     parts = urlsplit(f"//{entry}")
     return parts.hostname or "", parts.port or 0
+
+
+def private_places() -> set[tuple[str, int]]:
+    """(host, port) of those inside that may be opened nevertheless."""
+    return {listed(entry) for entry in settings.WAYMARK_FETCH_PRIVATE}
 
 
 def _said(address: httpx2.URL, headers: Mapping[str, str]) -> dict[str, str]:

@@ -31,7 +31,7 @@ def was_given(thread_id: UUID, address: str) -> bool:
     """Whether an address, without its fragment, stands exactly so in what the agent of a thread was given."""
     exactly = re.compile(re.escape(address) + GOES_ON)
     given = chain(
-        _about(thread_id), _said(thread_id, address), _attached(thread_id, address), _come_back(thread_id, address)
+        _said(thread_id, address), _attached(thread_id, address), _come_back(thread_id, address), _about(thread_id)
     )
     return any(map(exactly.search, given)) or _handed_on(thread_id, address)
 

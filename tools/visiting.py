@@ -16,10 +16,9 @@ from typing import Any
 import httpcore2
 
 from tools import tls
-from tools.addresses import AddressRefused, is_global
+from tools.addresses import check_global, check_port
 from tools.cancel import CancelToken
 
-PORTS = (80, 443)
 # A host may have several addresses, and the first may not answer. Seconds.
 CONNECT_SECONDS = 4.0
 
@@ -90,11 +89,11 @@ class Network(httpcore2.NetworkBackend):
 
     def _places(self, host: str, port: int) -> Sequence[Place]:
         is_inside = (host, port) in self._visit.inside
-        if not is_inside and port not in PORTS:
-            raise AddressRefused(f"Only the ports 80 and 443 are open, not {port}.")
+        if not is_inside:
+            check_port(port)
         found = _in_time(lambda: _looked_up(host, port), self._visit)
-        if not is_inside and not all(is_global(str(place[4][0])) for place in found):
-            raise AddressRefused(f"{host} is inside a private network, where this server opens nothing.")
+        if not is_inside:
+            check_global(host, (str(place[4][0]) for place in found))
         return found
 
     def _connected(self, place: Place) -> socket.socket:

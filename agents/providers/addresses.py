@@ -9,9 +9,8 @@ import socket
 from typing import Any
 from urllib.parse import urlsplit
 
-from tools.addresses import AddressRefused as AddressRefused, is_global
+from tools.addresses import PORTS, AddressRefused as AddressRefused, is_global
 
-PORTS = (80, 443)
 FIRST_FREE_PORT = 1024
 """Below it the system's own services listen, which take a request for something else."""
 

@@ -11,9 +11,9 @@ import httpx2
 from django.conf import settings
 
 from tools import tls
-from tools.addresses import AddressRefused, is_global
-from tools.safe_fetch import listed, parsed
-from tools.visiting import CONNECT_SECONDS, PORTS
+from tools.addresses import AddressRefused, check_global, check_port
+from tools.safe_fetch import parsed, place_of, private_places
+from tools.visiting import CONNECT_SECONDS
 
 LOOK_UP_SECONDS: Final = 5.0
 MOST_CONNECTIONS: Final = 20
@@ -32,24 +32,22 @@ def client(headers: Mapping[str, str], seconds: float) -> httpx2.AsyncClient:
 
 async def check(url: str) -> None:
     """Raises: FetchRefused, AddressRefused: it may not be opened; OSError: it leads nowhere."""
-    address = parsed(url)
-    port = address.port or (443 if address.scheme == "https" else 80)
-    await _places(address.raw_host.decode(), port)
+    await _places(*place_of(parsed(url)))
 
 
 async def _places(host: str, port: int) -> list[str]:
     """Where a host is, in figures, when all of that may be opened."""
-    is_inside = (host, port) in {listed(entry) for entry in settings.WAYMARK_FETCH_PRIVATE}
-    if not is_inside and port not in PORTS:
-        raise AddressRefused(f"Only the ports 80 and 443 are open, not {port}.")
+    is_inside = (host, port) in private_places()
+    if not is_inside:
+        check_port(port)
     look_up = asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     try:
         found = await asyncio.wait_for(look_up, LOOK_UP_SECONDS)
     except UnicodeError:
         raise OSError("it is no name") from None
     figures = [str(place[4][0]) for place in found]
-    if not is_inside and not all(is_global(each) for each in figures):
-        raise AddressRefused(f"{host} is inside a private network, where this server opens nothing.")
+    if not is_inside:
+        check_global(host, figures)
     return figures
 
 
