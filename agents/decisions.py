@@ -79,7 +79,7 @@ def decide(
                 _allow(call, approval, user, always)
             call.settle_approval(approval, state, user, clean(reason).strip()[:500])
             if state is ApprovalState.REJECTED:
-                trust.revoke(agent_of(call.thread), action.tool, REJECTED)
+                trust.revoke(action.thread_id, action.tool, REJECTED)
     crashpoint("decision.after")
     return approval
 

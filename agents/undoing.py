@@ -13,7 +13,7 @@ from agents.refusals import Refused
 from memory.models import Thread
 from memory.news import tell
 from tools import trust
-from tools.models import AgentAction, agent_of
+from tools.models import AgentAction
 from tools.undo import CannotUndo, Undone, holding, locked, recorded, told, told_of, undo
 
 UNDONE = "You undid what it did."
@@ -42,7 +42,7 @@ def take_back(action: AgentAction, user: User) -> AgentAction:
         except CannotUndo as problem:
             raise Refused("not_undone", str(problem)) from problem
         done = recorded(action, user.pk, undone)
-        trust.revoke(agent_of(action.thread), action.tool, UNDONE)
+        trust.revoke(action.thread_id, action.tool, UNDONE)
         tell(action.thread_id, f"The user has {_news(action)}" if undone.is_whole else _half(action, undone))
         transaction.on_commit(partial(_announce, action.thread, undone.touched))
     return done

@@ -4,7 +4,7 @@ It is limited in time, never covers what cannot be undone except in exactly one 
 one undo. A run that has read text of strangers asks all the same (`tools.policy`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
@@ -92,13 +92,17 @@ def revoke(thread_id: UUID, tool: str, why: str) -> int:
         thread_id: of the agent, or of one of its helpers.
     """
     whose = Q(thread=thread_id) | Q(thread__tasks__thread=thread_id)
-    held = _standing().filter(whose, tool=tool).values("pk")
-    return Trust.objects.filter(pk__in=[*held.values_list("pk", flat=True)]).update(revoked_at=Now(), why_revoked=why)
+    return _end(_standing().filter(whose, tool=tool), why)
+
+
+def revoke_everywhere(user_id: int, tools: Iterable[str], why: str) -> None:
+    """End what was allowed for some tools of a user's agents: they are not what they were."""
+    _end(_standing().filter(user=user_id, tool__in=[*tools]), why)
 
 
 def withdraw(trust: Trust) -> None:
     """Its user takes one standing word back."""
-    _standing().filter(pk=trust.pk).update(revoked_at=Now(), why_revoked="You took it back.")
+    _end(_standing().filter(pk=trust.pk), "You took it back.")
 
 
 def standing(user: User) -> QuerySet[Trust]:
@@ -108,6 +112,10 @@ def standing(user: User) -> QuerySet[Trust]:
 
 def _standing() -> QuerySet[Trust]:
     return Trust.objects.filter(revoked_at=None)
+
+
+def _end(words: QuerySet[Trust], why: str) -> int:
+    return words.update(revoked_at=Now(), why_revoked=why)
 
 
 @dataclass(frozen=True, slots=True)

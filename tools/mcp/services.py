@@ -7,16 +7,15 @@ from dataclasses import dataclass, field
 import orjson
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.db.models.functions import Now
 
 from memory.secrets import seal
+from tools import trust
 from tools.cancel import CancelToken
 from tools.mcp import catalogue, sessions
 from tools.mcp.definitions import read
 from tools.mcp.models import McpServer, Transport
 from tools.mcp.naming import LONGEST_SERVER, is_server
 from tools.mcp.programs import may_start
-from tools.models import Trust
 from tools.safe_fetch import FetchRefused, parsed
 
 MOST_SERVERS = 20
@@ -142,5 +141,4 @@ def remove(server: McpServer) -> None:
 
 def _end_trust(server: McpServer, tools: Iterable[str]) -> None:
     """A standing word was for what the tool was."""
-    standing = Trust.objects.filter(user_id=server.user_id, tool__in=[*tools], revoked_at=None)
-    standing.update(revoked_at=Now(), why_revoked="The tool has changed, or its server is gone.")
+    trust.revoke_everywhere(server.user_id, tools, "The tool has changed, or its server is gone.")
