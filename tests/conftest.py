@@ -44,6 +44,11 @@ from tests.llm_server import LLMServer
 WAITING = ("browser", "faults", "programs")
 
 
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Let no bytes name a test: packed ones hold a time, and processes that share the tests must agree on names."""
+    return argname if isinstance(val, bytes) else None
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Processes of pytest-xdist take a file each. Tests of whole programs mostly wait, and others only compute, so
