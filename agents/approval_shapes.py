@@ -8,7 +8,7 @@ from rest_framework import serializers
 from agents.proposals import Proposal
 from agents.serializers import Strict, TextField
 from tools.models import Approval, ApprovalState, Cause
-from tools.trust import Scope, scopes
+from tools.trust import Earned, Scope
 
 
 class WouldChange(serializers.Serializer[object]):
@@ -44,7 +44,7 @@ class ApprovalShape(serializers.ModelSerializer[Approval]):
         read_only_fields = fields
 
     def to_representation(self, approval: Approval) -> dict[str, Any]:
-        """What a call would change is read once for all that says something of it."""
+        """What a call would change is read once for all that says something of it. Context `earned`: of the user."""
         is_open = approval.state == ApprovalState.REQUESTED
         self._proposal = Proposal(approval.action) if is_open else None
         shown: dict[str, Any] = super().to_representation(approval)
@@ -60,7 +60,8 @@ class ApprovalShape(serializers.ModelSerializer[Approval]):
 
     @extend_schema_field(serializers.ListField(child=serializers.ChoiceField(Scope.choices)))
     def get_may_allow(self, approval: Approval) -> list[str]:
-        return list(scopes(approval)) if self._proposal else []
+        earned: Earned = self.context["earned"]
+        return list(earned.scopes(approval)) if self._proposal else []
 
 
 class DecisionBody(Strict):

@@ -108,7 +108,7 @@ def edit(action: AgentAction, user: User, shown: str, arguments: dict[str, Any])
 
 
 def _allow(call: LockedCall, approval: Approval, user: User, scope: trust.Scope) -> None:
-    if scope not in trust.scopes(approval):
+    if scope not in trust.Earned(user.pk).scopes(approval):
         raise Refused("not_earned", "This cannot be allowed from now on.")
     thread = Thread.objects.get(pk=agent_of(call.thread))
     trust.grant(user, thread, call.action.tool, call.action.arguments if scope is trust.Scope.THESE else None)

@@ -64,9 +64,9 @@ class Given:
 def questions(user: User, places: dict[UUID, Place]) -> list[Question]:
     """The oldest first: it expires first."""
     mine = AgentAction.objects.filter(pk__in=asked_of(user)).select_related("approval", *OWNERS)
-    found = []
+    earned, found = trust.Earned(user.pk), []
     for action in mine.order_by("created_at")[:SHOWN]:
-        if asked := card(action):
+        if asked := card(action, earned):
             found.append(
                 Question(
                     action, asked, f"{intention(action)} {asked.about}".strip(), places.get(agent_of(action.thread))

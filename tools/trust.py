@@ -7,19 +7,21 @@ one undo. A run that has read text of strangers asks all the same (`tools.policy
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import cached_property
 from uuid import UUID
 
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.db.models import Max, Q, QuerySet, TextChoices
-from django.db.models.functions import Coalesce, Now
+from django.db import connection
+from django.db.models import Q, QuerySet, TextChoices
+from django.db.models.functions import Now
 
 from memory import pool
 from memory.models import Thread
 from tools import registry
 from tools.attempts import Attempt
 from tools.base import Reversal
-from tools.models import ActionStatus, Approval, ApprovalState, Cause, Trust, agent_of, of_agent
+from tools.models import ActionStatus, Approval, ApprovalState, Cause, Trust, agent_of
 from tools.signature import digest
 
 
@@ -47,27 +49,57 @@ def is_trusted(thread_id: UUID, attempt: Attempt) -> bool:
     return bool(pool.execute(IS_TRUSTED, parameters)[0][0])
 
 
-def scopes(approval: Approval) -> Sequence[Scope]:
-    """What a person may allow from now on when they approve: calls of the same form, and once it is earned all."""
-    if approval.cause not in EARNING:
-        return ()
-    may_be_undone = approval.action.reversal != Reversal.IRREVERSIBLE
-    earned = may_be_undone and clean(agent_of(approval.thread), approval.action.tool) >= settings.WAYMARK_TRUST_AFTER
-    return (Scope.THESE, Scope.ANY) if earned else (Scope.THESE,)
+EARNED = """
+SELECT agent, tool, count(*)
+FROM (
+  SELECT coalesce(task.parent_id, approval.thread_id) AS agent, action.tool, approval.decided_at,
+    approval.state = %(approved)s AND approval.cause = ANY(%(earning)s) AND action.status = %(done)s
+      AND NOT action.undone AND action.reversal <> %(for_good)s AS went_well,
+    max(approval.decided_at) FILTER (WHERE approval.state = %(rejected)s OR action.undone) OVER same AS spoilt_at
+  FROM tools_approval approval
+  JOIN agent_actions action ON action.id = approval.action_id
+  LEFT JOIN agents_agenttask task ON task.thread_id = approval.thread_id
+  WHERE approval.user_id = %(user)s
+  WINDOW same AS (PARTITION BY coalesce(task.parent_id, approval.thread_id), action.tool)
+) asked
+LEFT JOIN (
+  SELECT thread_id AS agent, tool, max(revoked_at) AS ended_at FROM tools_trust GROUP BY thread_id, tool
+) word USING (agent, tool)
+WHERE went_well AND decided_at > greatest(spoilt_at, ended_at, '-infinity')
+GROUP BY agent, tool
+"""
 
 
-def clean(thread_id: UUID, tool: str) -> int:
-    """How often in a row a call was approved as it was proposed, and neither failed nor was undone, since trust in the
-    tool last ended. What strangers may have asked for does not count."""
-    asked = Approval.objects.filter(of_agent(thread_id), action__tool=tool)
-    spoilt = asked.filter(Q(state=ApprovalState.REJECTED) | Q(action__undone=True)).aggregate(at=Max("decided_at"))[
-        "at"
-    ]
-    ended = Trust.objects.filter(thread=thread_id, tool=tool).aggregate(at=Max("revoked_at"))["at"]
-    asked = asked.filter(cause__in=EARNING, state=ApprovalState.APPROVED)
-    well = asked.filter(action__status=ActionStatus.DONE, action__undone=False)
-    since = max(filter(None, (spoilt, ended)), default=None)
-    return (well.filter(decided_at__gt=since) if since else well).count()
+class Earned:
+    """How often in a row calls of a user's agents were approved as they were proposed, and neither failed nor were
+    undone, since trust in the tool last ended. What strangers may have asked for does not count, nor what cannot be
+    undone. Read once, when it is first asked for."""
+
+    def __init__(self, user_id: int) -> None:
+        self._user_id = user_id
+
+    @cached_property
+    def times(self) -> dict[tuple[UUID, str], int]:
+        """By agent and tool."""
+        parameters: dict[str, int | str | list[str]] = {
+            "user": self._user_id,
+            "approved": ApprovalState.APPROVED.value,
+            "rejected": ApprovalState.REJECTED.value,
+            "earning": [cause.value for cause in EARNING],
+            "done": ActionStatus.DONE.value,
+            "for_good": Reversal.IRREVERSIBLE.value,
+        }
+        with connection.cursor() as cursor:
+            cursor.execute(EARNED, parameters)
+            return {(agent, tool): times for agent, tool, times in cursor.fetchall()}
+
+    def scopes(self, approval: Approval) -> Sequence[Scope]:
+        """What a person may allow from now on when they approve: calls of the same form, and once it is earned all."""
+        if approval.cause not in EARNING:
+            return ()
+        times = self.times.get((agent_of(approval.thread), approval.action.tool), 0)
+        may_be_undone = approval.action.reversal != Reversal.IRREVERSIBLE
+        return (Scope.THESE, Scope.ANY) if may_be_undone and times >= settings.WAYMARK_TRUST_AFTER else (Scope.THESE,)
 
 
 def grant(user: User, thread: Thread, tool: str, arguments: dict[str, object] | None) -> Trust:
@@ -129,14 +161,8 @@ class Offer:
 
 def offers(user: User) -> list[Offer]:
     """What has earned it, and was not given yet: of tools whose effect can be undone."""
-    asked = Approval.objects.for_user(user).filter(cause__in=EARNING)
-    done = asked.filter(state=ApprovalState.APPROVED).exclude(action__reversal=Reversal.IRREVERSIBLE)
     given = {(trust.thread_id, trust.tool) for trust in standing(user) if not trust.digest}
-    found = []
-    agent = Coalesce("thread__agents_agenttask__parent", "thread")
-    for thread_id, tool in done.order_by().values_list(agent, "action__tool").distinct()[:50]:
-        if (thread_id, tool) in given or registry.find(tool, user.pk) is None:
-            continue
-        if (times := clean(thread_id, tool)) >= settings.WAYMARK_TRUST_AFTER:
-            found.append(Offer(Thread.objects.get(pk=thread_id), tool, times))
-    return found
+    enough = {of: times for of, times in Earned(user.pk).times.items() if times >= settings.WAYMARK_TRUST_AFTER}
+    open_to = {of: times for of, times in enough.items() if of not in given and registry.find(of[1], user.pk)}
+    threads = Thread.objects.in_bulk({thread_id for thread_id, _tool in open_to})
+    return [Offer(threads[thread_id], tool, times) for (thread_id, tool), times in open_to.items()]

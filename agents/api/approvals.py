@@ -19,7 +19,7 @@ from agents.undoing import take_back
 from memory.keyset import Order
 from tools.changes import Finding
 from tools.models import AgentAction, Approval, ApprovalState, Resolution
-from tools.trust import Scope
+from tools.trust import Earned, Scope
 from tools.undo import Standing, can_be_undone, findings, is_possible
 
 NEWEST_FIRST = Order(("requested_at", "pk"), descending=True)
@@ -34,7 +34,8 @@ class Approvals(ApiView):
         approvals = Approval.objects.for_user(self.user).select_related("action")
         if state := request.query_params.get("state"):
             approvals = approvals.filter(state=_state(state))
-        return page(request, approvals, NEWEST_FIRST, approval_json)
+        earned = Earned(self.user.pk)
+        return page(request, approvals, NEWEST_FIRST, lambda approval: approval_json(approval, earned))
 
 
 class DecideApproval(ApiView):
@@ -53,7 +54,7 @@ class DecideApproval(ApiView):
             state = ApprovalState.APPROVED if given["decision"] == "approve" else ApprovalState.REJECTED
             allow = Scope(given["allow"]) if "allow" in given else None
             decisions.decide(action, self.user, state, given["hash"], given.get("reason", ""), allow)
-        return Response(approval_json(mine.get(pk=approval_id)))
+        return Response(approval_json(mine.get(pk=approval_id), Earned(self.user.pk)))
 
 
 class ResolveAction(ApiView):
@@ -103,8 +104,8 @@ def part_json(part: Finding) -> dict[str, Any]:
 RESOLUTIONS = {"happened": Resolution.HAPPENED, "run_again": Resolution.RUN_AGAIN, "check": Resolution.CHECKED}
 
 
-def approval_json(approval: Approval) -> dict[str, Any]:
-    return ApprovalShape(approval).data
+def approval_json(approval: Approval, earned: Earned) -> dict[str, Any]:
+    return ApprovalShape(approval, context={"earned": earned}).data
 
 
 def _state(value: str) -> str:

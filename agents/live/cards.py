@@ -87,10 +87,10 @@ def is_asked_about(action: AgentAction) -> bool:
     return awaits_approval(action) or (action.status == ActionStatus.UNKNOWN and not action.resolution)
 
 
-def card(action: AgentAction) -> Card | None:
-    """The card of a call that waits for its user; None when nothing is asked."""
+def card(action: AgentAction, earned: trust.Earned | None = None) -> Card | None:
+    """The card of a call that waits for its user; None when nothing is asked. earned: of its user, for many cards."""
     if awaits_approval(action):
-        return _approval(action)
+        return _approval(action, earned or trust.Earned(action.user_id))
     if is_asked_about(action):
         why = action.error or action.output or _("It is not known whether this took effect.")
         return Card(action.pk, pairs(action), _resolutions(action), why=cut(why))
@@ -125,7 +125,7 @@ def awaits_approval(action: AgentAction) -> bool:
     return waiting and approval is not None and approval.state == ApprovalState.REQUESTED
 
 
-def _approval(action: AgentAction) -> Card:
+def _approval(action: AgentAction, earned: trust.Earned) -> Card:
     proposal = Proposal(action)
     changes = list(_changes(proposal))
     shown = {name for name, _goes, _comes in changes} | ({"id"} if changes else set())
@@ -140,7 +140,7 @@ def _approval(action: AgentAction) -> Card:
         reject=_decide(proposal, "reject"),
         edit=reverse("approval_edit", args=[action.pk, proposal.shown]),
         fields=fields(action),
-        scopes=trust.scopes(action.approval),
+        scopes=earned.scopes(action.approval),
         asked=action.approval.requested_at,
         expires=action.approval.expires_at,
         harmless=action.reversal in (Reversal.NOTHING, Reversal.UNDOABLE),

@@ -171,7 +171,7 @@ def test_what_cannot_be_undone_is_trusted_in_one_form_only(
     llm.script([Reply(calls=[("send_email", {"text": "hello"})]), Reply("It is sent.")])
     say("Write to them")
     action = AgentAction.objects.get()
-    assert list(trust.scopes(action.approval)) == [Scope.THESE]
+    assert list(trust.Earned(goal.user_id).scopes(action.approval)) == [Scope.THESE]
     decide(action, APPROVED, rung, Scope.THESE)
     llm.script([Reply(calls=[("send_email", {"text": "hello"})]), Reply("It is sent.")])
     say("Again")
