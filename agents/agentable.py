@@ -42,7 +42,8 @@ class Agentable(models.Model):
 
     prompt: ClassVar[str] = ""
     audience: ClassVar[Audience] = Audience.CONVERSATION
-    knows_notes: ClassVar[bool] = True
+    remembers: ClassVar[bool] = True
+    """Whether it is told of the notes and learnings of its conversation."""
     reschedules: ClassVar[bool] = True
     """Whether a run waits by itself for a model that fails for minutes; else it ends, and the agent pauses."""
     has_sessions: ClassVar[bool] = True

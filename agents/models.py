@@ -80,7 +80,7 @@ class AgentTask(Agentable):
 
     prompt = "task"
     audience = Audience.TASK
-    knows_notes = False
+    remembers = False
     reschedules = False
     has_sessions = False
 

@@ -27,6 +27,7 @@ from memory.models import (
     AgentRun,
     ArchiveReason,
     HistoryEntry,
+    Learning,
     Note,
     Source,
     Thread,
@@ -161,6 +162,7 @@ def trust_again(thread: Thread) -> None:
         forget_sources(thread.pk)  # first: whoever changes a file locks the workspace before the thread
         Thread.objects.filter(pk=thread.pk).update(sources=[])
         Note.objects.filter(thread=thread).update(sources=[])
+        Learning.objects.filter(thread=thread).update(sources=[])
         parts.forget_sources(thread.pk)
 
 

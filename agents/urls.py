@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from agents import attachment_views, session_views, views
+from agents import attachment_views, learning_views, session_views, views
 
 urlpatterns = [
     path("assistant/", views.assistant, name="assistant"),
@@ -10,6 +10,11 @@ urlpatterns = [
     path("threads/<uuid:thread_id>/turns", views.thread_turns, name="thread_turns"),
     path("threads/<uuid:thread_id>/sessions/", session_views.thread_sessions, name="thread_sessions"),
     path("threads/<uuid:thread_id>/sessions/archive", session_views.sessions_archive, name="sessions_archive"),
+    path("threads/<uuid:thread_id>/memory/", learning_views.memory, name="memory"),
+    path("threads/<uuid:thread_id>/memory/add", learning_views.memory_add, name="memory_add"),
+    path("learnings/<uuid:learning_id>/correct", learning_views.learning_correct, name="learning_correct"),
+    path("learnings/<uuid:learning_id>/take-back", learning_views.learning_take_back, name="learning_take_back"),
+    path("learnings/<uuid:learning_id>/erase", learning_views.learning_erase, name="learning_erase"),
     path("sessions/<uuid:session_id>/", session_views.session, name="session"),
     path("runs/<uuid:run_id>/stop", views.run_stop, name="run_stop"),
     path("runs/<uuid:run_id>/retry", views.run_retry, name="run_retry"),

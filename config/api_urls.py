@@ -8,6 +8,7 @@ from agents.api.base import Nowhere, declared
 from agents.api.budgets import Budgets, MoreBudget, OneBudget
 from agents.api.devices import Login, Logout
 from agents.api.docs import Docs, Schema
+from agents.api.learnings import AssistantLearnings, OneLearning
 from agents.api.mcp import AcceptMcpTools, CheckMcpServer, McpServers, OneMcpServer
 from agents.api.models import Models
 from agents.api.prices import OnePrice, Prices
@@ -16,6 +17,7 @@ from goals.api.actions import Actions
 from goals.api.costs import Costs
 from goals.api.files import GoalFile, GoalFiles
 from goals.api.goals import GoalEvents, GoalMessages, Goals, OneGoal
+from goals.api.learnings import GoalLearnings
 from goals.api.notes import GoalNotes, OneNote
 from goals.api.parts import (
     ConfirmPart,
@@ -45,6 +47,8 @@ urlpatterns = declared(
         path("goals/<id:goal_id>/files", GoalFiles.as_view(), name="goal_files"),
         path("goals/<id:goal_id>/files/<path:path>", GoalFile.as_view(), name="goal_file"),
         path("notes/<id:note_id>", OneNote.as_view(), name="note"),
+        path("goals/<id:goal_id>/learnings", GoalLearnings.as_view(), name="goal_learnings"),
+        path("learnings/<id:learning_id>", OneLearning.as_view(), name="learning"),
         path("goals/<id:goal_id>/parts", GoalParts.as_view(), name="goal_parts"),
         path("parts/<id:part_id>", OnePart.as_view(), name="part"),
         path("parts/<id:part_id>/confirm", ConfirmPart.as_view(), name="part_confirm"),
@@ -77,6 +81,7 @@ urlpatterns = declared(
         path("budgets/<id:budget_id>", OneBudget.as_view(), name="budget"),
         path("budgets/<id:budget_id>/more", MoreBudget.as_view(), name="budget_more"),
         path("agent/messages", AssistantMessages.as_view(), name="agent_messages"),
+        path("agent/learnings", AssistantLearnings.as_view(), name="agent_learnings"),
         path("agent/events", AssistantEvents.as_view(), name="agent_events"),
         path("mcp-servers", McpServers.as_view(), name="mcp_servers"),
         path("mcp-servers/<id:server_id>", OneMcpServer.as_view(), name="mcp_server"),

@@ -210,6 +210,10 @@ AGENT_TOOLS = [
     "tools.builtin.notes.ReadNote",
     "tools.builtin.notes.UpdateNote",
     "tools.builtin.notes.DeleteNote",
+    "tools.builtin.learnings.ManageLearning",
+    "tools.builtin.learning_deeds.TellLearning",
+    "tools.builtin.learning_deeds.CorrectLearning",
+    "tools.builtin.learning_deeds.TakeBackLearning",
     "tools.builtin.actions.ListRecentActions",
     "tools.builtin.actions.UndoAction",
     "tools.builtin.recall.SearchAgentHistory",
@@ -225,6 +229,7 @@ AGENT_TOOLS = [
 # What of that which tools change can be put back.
 AGENT_RESTORERS = [
     "tools.builtin.notes.NoteRestorer",
+    "tools.learnings.LearningRestorer",
     "agents.tools.TaskRestorer",
     "tools.file_restoring.FileRestorer",
     *packs.REFLECTIVE_RESTORERS,
@@ -258,6 +263,8 @@ WAYMARK_SESSION_TOKENS = env.int("WAYMARK_SESSION_TOKENS", default=80_000)
 WAYMARK_SUMMARY_SECONDS = env.float("WAYMARK_SUMMARY_SECONDS", default=120)
 WAYMARK_SUMMARY_INPUT_LENGTH = env.int("WAYMARK_SUMMARY_INPUT_LENGTH", default=24_000)
 WAYMARK_SUMMARY_TRIES = env.int("WAYMARK_SUMMARY_TRIES", default=3)
+# How much one agent keeps in mind (mission E1): sentences.
+WAYMARK_LEARNINGS = env.int("WAYMARK_LEARNINGS", default=50)
 
 # The health monitor (mission B6): how often it looks, and what is too long.
 WAYMARK_HEALTH_MINUTES = env.float("WAYMARK_HEALTH_MINUTES", default=5)

@@ -104,7 +104,7 @@ def finish(reservation: Reservation, summary: Summary) -> Outcome:
             return Outcome.LOST if reservation.holder else Outcome.POSTPONED
         _fill(archive, _going(thread, archive.last_seq, 0))
         archive.save()
-        following = {"generation": F("generation") + 1, "from_seq": archive.last_seq + 1, "notes_digest": ""}
+        following = {"generation": F("generation") + 1, "from_seq": archive.last_seq + 1, "told": {}}
         Thread.objects.filter(pk=thread.pk).update(**following)
         return Outcome.DONE
 

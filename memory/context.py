@@ -2,7 +2,7 @@
 
 import hashlib
 import zoneinfo
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from xml.sax.saxutils import escape
@@ -12,35 +12,58 @@ from memory.text import clip
 
 NOTES_LISTED = 30
 
-type Notes = Sequence[tuple[str, str]]
 type Plan = Sequence[tuple[str, str, str]]
+type Told = Mapping[str, str]
+"""A digest of each section of the context as the model was last told it, by name; of one that was empty there is none.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """`text` precedes the next user message in the history; `notes_digest` says which notes it knows of."""
+    """`text` precedes the next user message in the history; `told` says what the model knows by then; None: it is told
+    nothing of that."""
 
     text: str
-    notes_digest: str | None
+    told: Told | None = None
 
 
-def context_for(thread: Thread, now: datetime, time_zone: str, notes: Notes | None, plan: Plan = ()) -> Context:
-    """Time context, the plan as long as something of it is open, and the list of notes when it has changed since the
-    model was last told.
+def context_for(
+    thread: Thread, now: datetime, time_zone: str, remembered: Mapping[str, str], plan: Plan = ()
+) -> Context:
+    """Time context, the plan as long as something of it is open, and what is remembered where that has changed since
+    the model was last told.
 
     Args:
-        notes: (title, body) of the newest NOTES_LISTED notes; None when the agent is not told of notes.
+        remembered: by section, such as notes, its lines; empty when there are none (any more).
         plan: (number, title, status) of the tasks and subtasks of the plan that holds.
     """
     local = now.astimezone(zoneinfo.ZoneInfo(time_zone))
-    time = f"<time>{local:%A}, {local.day} {local:%B %Y, %H:%M} ({time_zone})</time>"
+    parts = [f"<time>{local:%A}, {local.day} {local:%B %Y, %H:%M} ({time_zone})</time>"]
     if any(status == "open" for _number, _title, status in plan):
-        steps = "\n".join(escape(f"{number} {title} [{status}]") for number, title, status in plan)
-        time = f"{time}\n<plan>\n{steps}\n</plan>"
-    if notes is None:
-        return Context(time, thread.notes_digest)
-    listed = "\n".join(escape(f"- {title}: {clip(body, 160)}") for title, body in notes)
-    digest = hashlib.sha256(listed.encode()).hexdigest() if listed else ""
-    if digest == thread.notes_digest:
-        return Context(time, digest)
-    return Context(f"{time}\n<notes>\n{listed or 'There are no notes.'}\n</notes>", digest)
+        parts.append(
+            _section("plan", "\n".join(escape(f"{number} {title} [{state}]") for number, title, state in plan))
+        )
+    told = {name: hashlib.sha256(lines.encode()).hexdigest() for name, lines in remembered.items() if lines}
+    parts += [
+        _section(name, lines or f"There are no {name} any more.")
+        for name, lines in remembered.items()
+        if told.get(name) != thread.told.get(name)
+    ]
+    return Context("\n".join(parts), told)
+
+
+def noted(notes: Sequence[tuple[str, str]]) -> str:
+    """The lines of (title, body) of the newest NOTES_LISTED notes."""
+    return "\n".join(escape(f"- {title}: {clip(body, 160)}") for title, body in notes)
+
+
+def learned(learnings: Sequence[tuple[int, str, Sequence[str]]]) -> str:
+    """The lines of (number, text, sources) of what has been learned."""
+    return "\n".join(
+        escape(f"{number}. {text}" + (f" [after reading {', '.join(sources)}]" if sources else ""))
+        for number, text, sources in learnings
+    )
+
+
+def _section(name: str, lines: str) -> str:
+    return f"<{name}>\n{lines}\n</{name}>"

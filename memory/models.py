@@ -21,6 +21,7 @@ from memory.agent_history import (
 )
 from memory.attachment import Attachment as Attachment
 from memory.ids import new_id
+from memory.learning import Learning as Learning
 from memory.owned import OwnedQuerySet as OwnedQuerySet
 
 
@@ -43,8 +44,8 @@ class Thread(models.Model):
     kind = models.CharField(max_length=60, help_text="Model of the Agentable, such as goals.goal")
     live_run = models.UUIDField(null=True, help_text="The run that will answer new messages")
     pending = models.PositiveIntegerField(default=0, help_text="User messages no run has taken yet")
-    notes_digest = models.CharField(
-        max_length=64, blank=True, default="", db_default="", help_text="Which notes the model was last told of"
+    told = models.JSONField(
+        default=dict, blank=True, db_default={}, help_text="What the model was last told of (memory.context.Told)"
     )
     generation = models.PositiveIntegerField(default=0, db_default=0, help_text="Sessions archived so far")
     from_seq = models.PositiveIntegerField(default=1, db_default=1, help_text="First entry of the live session")

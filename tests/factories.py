@@ -38,7 +38,9 @@ from memory.models import (
     ArchiveReason,
     ArchiveStatus,
     Attachment,
+    Author,
     HistoryEntry,
+    Learning,
     Note,
     RunStatus,
     Source,
@@ -200,6 +202,17 @@ class NoteFactory(Made[Note]):
     thread = SubFactory(ThreadFactory)
     user = SelfAttribute("thread.user")
     title = Sequence(lambda n: f"Note {n}")
+
+
+class LearningFactory(Made[Learning]):
+    class Meta:
+        model = Learning
+
+    thread = SubFactory(ThreadFactory)
+    user = SelfAttribute("thread.user")
+    number = LazyAttribute(lambda made: Learning.objects.filter(thread=made.thread).count() + 1)
+    text = Sequence(lambda n: f"Learning {n}")
+    author = Author.AGENT
 
 
 class PartFactory(Made[Part]):

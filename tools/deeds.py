@@ -10,9 +10,26 @@ from memory.ids import new_id
 from memory.models import Thread
 from memory.news import tell
 from memory.text import clip
-from tools.base import Effect, Reversal, Risk
+from tools.base import Arguments, Effect, Outcome, Reversal, Risk, Tool, ToolContext, ToolError
 from tools.changes import UndoRecord
 from tools.models import ActionStatus, AgentAction
+
+
+class Nothing(Arguments):
+    pass
+
+
+class Deed(Tool[Nothing]):
+    """How the record speaks of something that people alone do. No agent is offered it."""
+
+    description = "Only the user does this."
+    effect = Effect.LOCAL
+    reversal = Reversal.UNDOABLE
+    audience = frozenset()
+    Arguments = Nothing
+
+    def run(self, arguments: Nothing, context: ToolContext) -> Outcome:
+        raise ToolError("Only the user does this, on their page.")
 
 
 def by_person(

@@ -19,7 +19,7 @@ from agents.prices import PRICES, read
 from agents.prompts import render
 from agents.providers.pricing import Prices
 from memory import pool
-from memory.context import NOTES_LISTED, Context, context_for
+from memory.context import NOTES_LISTED, Context, context_for, learned, noted
 from memory.hot import columns, instance, load, width
 from memory.models import LIVE, Thread, Trigger
 from memory.pool import orm
@@ -78,6 +78,8 @@ SELECT run.trigger, run.context_type, coalesce(u.time_zone, 'Etc/UTC'), person.i
   (SELECT coalesce(jsonb_agg(jsonb_build_array(n.title, n.body) ORDER BY n.created_at), '[]') FROM (
     SELECT title, left(body, {BODY_READ}) AS body, created_at FROM memory_note WHERE thread_id = t.id
     ORDER BY created_at DESC LIMIT {NOTES_LISTED}) n),
+  (SELECT coalesce(jsonb_agg(jsonb_build_array(l.number, l.text, l.sources) ORDER BY l.number), '[]')
+    FROM memory_learning l WHERE l.thread_id = t.id AND l.ended_at IS NULL),
   (SELECT coalesce(jsonb_agg(jsonb_build_array(p.number, p.title, p.status) ORDER BY p.position), '[]')
     FROM agents_planitem p WHERE p.thread_id = t.id AND p.status <> 'dropped'),
   {LAST_SUMMARIES}, {PRICES.format(user="t.user_id")},
@@ -97,7 +99,7 @@ def summon(run_id: UUID) -> Summons | None:
     rows = pool.execute(SUMMON, {"run": run_id, "live": [*LIVE]})
     if not rows:
         return None
-    trigger, context_type, time_zone, is_staff, notes, plan, summaries, prices, *rest = rows[0]
+    trigger, context_type, time_zone, is_staff, notes, learnings, plan, summaries, prices, *rest = rows[0]
     values = iter(rest)
     thread = instance(Thread, [*islice(values, width(Thread))])
     default, stand_in = _connection(values), _connection(values)
@@ -106,6 +108,7 @@ def summon(run_id: UUID) -> Summons | None:
         return None
     with orm():  # a kind's own hooks may ask for more
         modes = agentable.tool_modes()
+        remembered = {"learnings": learned(learnings), "notes": noted(notes)} if agentable.remembers else {}
         return Summons(
             agentable=agentable,
             thread=thread,
@@ -122,7 +125,7 @@ def summon(run_id: UUID) -> Summons | None:
                 user_id=thread.user_id,
             ),
             policy=Policy(modes, partial(is_trusted, agentable.trusted_as())),
-            context=context_for(thread, timezone.now(), time_zone, notes if agentable.knows_notes else None, plan),
+            context=context_for(thread, timezone.now(), time_zone, remembered, plan),
             prices=read(prices),
             is_staff=is_staff,
             stand_in=stand_in,

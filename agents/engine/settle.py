@@ -127,7 +127,7 @@ def _last_word(run_id: UUID, cell: Cell) -> Event:
 
 def give_up(run_id: UUID, ending: Ending) -> None:
     """End a run for which nothing can be assembled (a key that is gone, a broken setting) where its user sees it."""
-    lease = journal.claim(run_id, NextCall("", ""), Context("", None))
+    lease = journal.claim(run_id, NextCall("", ""), Context(""))
     if lease is None:
         return
     if lease.progress.cancelling:

@@ -21,11 +21,12 @@ from agents.live.snapshot import Place, place
 from agents.models import AgentTask, CallStatus, ModelCall, UserAgent
 from agents.plans import current_plan
 from agents.services import assistant_of
-from memory.models import AgentRun, Note, RunStatus, Thread
+from memory.models import AgentRun, Learning, Note, RunStatus, Thread
 from tools.file_models import WorkspaceFile
 
 NOTES_SHOWN: Final = 8
 FILES_SHOWN: Final = 6
+LEARNINGS_SHOWN: Final = 5
 RUNS_SHOWN: Final = 5
 TASKS_SHOWN: Final = 8
 
@@ -166,6 +167,7 @@ def panel(agent: Agentable) -> SafeString:
     thread = agent.thread
     notes = Note.objects.filter(thread=thread)
     tasks = AgentTask.objects.filter(parent=thread)
+    learnings = Learning.objects.filter(thread=thread).current()
     runs = AgentRun.objects.filter(thread=thread)
     files = WorkspaceFile.objects.filter(workspace=thread.pk)
     context = {
@@ -176,6 +178,8 @@ def panel(agent: Agentable) -> SafeString:
         "plan": current_plan(thread.pk),
         "notes": notes.defer("body")[:NOTES_SHOWN],
         "notes_count": notes.count(),
+        "learnings": learnings.order_by("-number")[:LEARNINGS_SHOWN],
+        "learnings_count": learnings.count(),
         "tasks": tasks.defer("instructions", "result").order_by("-created_at")[:TASKS_SHOWN],
         "tasks_count": tasks.count(),
         "runs": [(run, _lasted(run)) for run in runs.order_by("-created_at")[:RUNS_SHOWN]],

@@ -36,7 +36,7 @@ def goals(transactional_db: None, llm: LLMServer) -> list[Goal]:
 
 
 def claim(run_id: UUID) -> journal.Lease | None:
-    return journal.claim(run_id, journal.NextCall("compatible", "test-model"), Context("", None))
+    return journal.claim(run_id, journal.NextCall("compatible", "test-model"), Context(""))
 
 
 def take(*runs: UUID) -> None:

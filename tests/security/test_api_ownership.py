@@ -19,7 +19,7 @@ from agents.models import DeviceToken, ModelPrice, UserAgent
 from agents.services import assistant_of
 from goals.models import Goal
 from memory.degrade import HISTORY_REFUSED
-from memory.models import AgentHistory, AgentRun, Attachment, Note, RunStatus, Thread, ThreadMessage
+from memory.models import AgentHistory, AgentRun, Attachment, Learning, Note, RunStatus, Thread, ThreadMessage
 from tests.factories import (
     AgentActionFactory,
     AgentHistoryFactory,
@@ -29,6 +29,7 @@ from tests.factories import (
     AttachmentFactory,
     BudgetFactory,
     GoalFactory,
+    LearningFactory,
     ModelPriceFactory,
     NoteFactory,
     PartFactory,
@@ -60,6 +61,9 @@ BODIES: dict[tuple[str, str], dict[str, Any]] = {
     ("agent_messages", "POST"): {"content": "Mine"},
     ("goal_notes", "POST"): {"title": "Changed"},
     ("note", "PATCH"): {"title": "Changed"},
+    ("goal_learnings", "POST"): {"text": "Changed"},
+    ("learning", "PATCH"): {"text": "Changed"},
+    ("agent_learnings", "POST"): {"text": "Mine"},
     ("budgets", "POST"): {"window": "day", "money": "1"},
     ("budget", "PATCH"): {"money": "2"},
     ("approval_decide", "POST"): {"decision": "reject", "hash": digest("create_note", {"title": "Shoes"})},
@@ -75,6 +79,7 @@ BODIES: dict[tuple[str, str], dict[str, Any]] = {
 TABLES: tuple[type[Model], ...] = (
     Goal,
     Note,
+    Learning,
     Thread,
     ThreadMessage,
     AgentRun,
@@ -127,6 +132,7 @@ def person() -> Person:
     ids["budget_id"] = BudgetFactory(user=user, thread=goal.thread).pk
     part, assessment = PartFactory(thread=goal.thread, name=mark), AssessmentFactory(thread=goal.thread, text=mark)
     ids |= {"part_id": part.pk, "assessment_id": assessment.pk}
+    ids["learning_id"] = LearningFactory(thread=goal.thread, text=mark).pk
     ids["proposal_id"] = ProposalFactory(thread=goal.thread, text=mark).pk
     return Person(user, ids | {"approval_id": approval.pk, "action_id": unknown.pk})
 

@@ -3,6 +3,7 @@
 from uuid import UUID
 
 from django.conf import settings
+from psycopg.types.json import Jsonb
 
 from agents.engine.crashpoints import crashpoint
 from agents.engine.journal.fragments import CLOSE_LOST, FENCE, LOST, LOST_NOW, execute, fence_of
@@ -46,7 +47,7 @@ h AS (
   RETURNING seq, blocks),
 t AS (
   UPDATE memory_thread SET pending = pending - (SELECT count(*) FROM m),
-    notes_digest = CASE WHEN EXISTS (SELECT FROM m) THEN coalesce(%(digest)s::text, notes_digest) ELSE notes_digest END,
+    told = CASE WHEN EXISTS (SELECT FROM m) THEN coalesce(%(told)s::jsonb, told) ELSE told END,
     news = CASE WHEN EXISTS (SELECT FROM m) THEN '' ELSE news END
   FROM r WHERE memory_thread.id = r.thread_id)
 """
@@ -123,7 +124,7 @@ def claim(run_id: UUID, call: NextCall, context: Context) -> Lease | None:
         "provider": call.provider,
         "model": call.model,
         "context": context.text,
-        "digest": context.notes_digest,
+        "told": _told(context),
         "crashed": CRASHED,
     }
     crashpoint("D1.before")
@@ -184,7 +185,7 @@ def take_messages(lease: Lease, context: Context | None = None) -> tuple[list[Me
         "thread": lease.thread_id,
         "first": lease.progress.next_seq,
         "context": context.text if context else "",
-        "digest": context.notes_digest if context else None,
+        "told": _told(context),
     }
     rows = surely(lambda: execute(TAKE, parameters, None), lambda: looked_up(LOCK_THREAD, TOOK, parameters))
     if not rows:
@@ -193,3 +194,7 @@ def take_messages(lease: Lease, context: Context | None = None) -> tuple[list[Me
     taken = [Message(role="user", blocks=BLOCKS.validate_python(each)) for each in blocks or []]
     lease.progress.next_seq += len(taken)
     return taken, ids or []
+
+
+def _told(context: Context | None) -> Jsonb | None:
+    return None if context is None or context.told is None else Jsonb(context.told)

@@ -91,11 +91,11 @@ def test_prv_10_too_long_is_understood_and_the_session_is_shortened(
 
 def test_prv_10_the_request_for_the_summary_fits_as_well(goal: Goal, say: Say, llm: LLMServer) -> None:
     talk(goal, 60, size=1_000)
-    llm.script([small_model(DIALECTS["a"], 12_000)] * 9)
+    llm.script([small_model(DIALECTS["a"], 14_000)] * 9)
     run = say("Are you there?")
     assert run.status == "succeeded"
     first, second, *_ = [len(request.raw) for request in llm.requests if asks_for_summary(request)]
-    assert (first > 12_000, second < 12_000) == (True, True)
+    assert (first > 14_000, second < 14_000) == (True, True)
     assert [session.model for session in AgentHistory.objects.done()] == ["test-model"] * 2
     assert_no_loop(llm)
     assert_quiet(goal, llm)

@@ -1,0 +1,19 @@
+"""How the record speaks of what people do to the learnings of their agents (`tools.learnings`)."""
+
+from tools.base import Wording
+from tools.deeds import Deed
+
+
+class TellLearning(Deed):
+    name = "tell_learning"
+    wording = Wording("bookmark", "Giving the agent to learn", "Had the agent learn", "Could not have the agent learn")
+
+
+class CorrectLearning(Deed):
+    name = "correct_learning"
+    wording = Wording("pencil-line", "Correcting a learning", "Corrected a learning", "Could not correct a learning")
+
+
+class TakeBackLearning(Deed):
+    name = "take_back_learning"
+    wording = Wording("trash-2", "Taking a learning back", "Took a learning back", "Could not take a learning back")
