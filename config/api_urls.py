@@ -30,6 +30,7 @@ from goals.api.parts import (
     OneProposal,
 )
 from goals.api.runs import OneRun, RestartRun, RetryRun, RunActions, Runs, StopRun
+from goals.api.schedules import AssistantSchedules, BeginSchedule, GoalSchedules, OneSchedule
 from goals.api.sessions import GoalSessions, OneSession
 from goals.api.undo import UndoGoal, UndoRun
 
@@ -49,6 +50,10 @@ urlpatterns = declared(
         path("notes/<id:note_id>", OneNote.as_view(), name="note"),
         path("goals/<id:goal_id>/learnings", GoalLearnings.as_view(), name="goal_learnings"),
         path("learnings/<id:learning_id>", OneLearning.as_view(), name="learning"),
+        path("goals/<id:goal_id>/schedules", GoalSchedules.as_view(), name="goal_schedules"),
+        path("agent/schedules", AssistantSchedules.as_view(), name="agent_schedules"),
+        path("schedules/<id:schedule_id>", OneSchedule.as_view(), name="schedule"),
+        path("schedules/<id:schedule_id>/begin", BeginSchedule.as_view(), name="schedule_begin"),
         path("goals/<id:goal_id>/parts", GoalParts.as_view(), name="goal_parts"),
         path("parts/<id:part_id>", OnePart.as_view(), name="part"),
         path("parts/<id:part_id>/confirm", ConfirmPart.as_view(), name="part_confirm"),

@@ -110,6 +110,21 @@ class ProfileForm(forms.Form):
         widget=forms.TextInput(attrs={"list": "zones", "autocomplete": "off"}),
         help_text=_("Type a city, such as Europe/Vienna. Agents and pages use its times."),
     )
+    quiet_from = forms.TimeField(
+        label=_("Quiet from"), required=False, widget=forms.TimeInput(attrs={"type": "time"}, format="%H:%M")
+    )
+    quiet_to = forms.TimeField(
+        label=_("Quiet until"),
+        required=False,
+        widget=forms.TimeInput(attrs={"type": "time"}, format="%H:%M"),
+        help_text=_("In these hours agents begin nothing by themselves. Times that you set come all the same."),
+    )
+
+    def clean(self) -> dict[str, Any]:
+        given: dict[str, Any] = super().clean() or {}
+        if (given.get("quiet_from") is None) != (given.get("quiet_to") is None) and not self.errors:
+            self.add_error("quiet_to", _("Give both times, or neither."))
+        return given
 
 
 class ThemeForm(forms.Form):

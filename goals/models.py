@@ -1,14 +1,16 @@
 """What is wanted."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Self
 from uuid import UUID
 
 from django.conf import settings
 from django.db import models
 
-from agents.agentable import Trusting
+from agents.agentable import Ahead, Trusting
 from agents.models import ModelConnection
+from goals.schedule import Result as Result, Schedule as Schedule, ScheduleKind as ScheduleKind
+from goals.schedules import ahead
 from memory.models import OwnedQuerySet
 
 
@@ -78,6 +80,9 @@ class Goal(Trusting):
     def tool_packs(self) -> Collection[str]:
         packs: list[str] = self.packs
         return packs
+
+    def ahead(self) -> Sequence[Ahead]:
+        return ahead(self.thread_id)
 
     def connection_id(self) -> UUID | None:
         return self.model_connection_id

@@ -45,7 +45,7 @@ def context_for(
         )
     told = {name: hashlib.sha256(lines.encode()).hexdigest() for name, lines in remembered.items() if lines}
     parts += [
-        _section(name, lines or f"There are no {name} any more.")
+        _section(name, lines or "None any more.")
         for name, lines in remembered.items()
         if told.get(name) != thread.told.get(name)
     ]
@@ -62,6 +62,14 @@ def learned(learnings: Sequence[tuple[int, str, Sequence[str]]]) -> str:
     return "\n".join(
         escape(f"{number}. {text}" + (f" [after reading {', '.join(sources)}]" if sources else ""))
         for number, text, sources in learnings
+    )
+
+
+def coming(times: Sequence[tuple[str, str, object]]) -> str:
+    """The lines of (when, what for, id of what the agent has set itself) of what it will do by itself."""
+    return "\n".join(
+        escape(f"- {said}: {clip(intent, 300) or 'look in'}" + (f" (yours, id {own})" if own else ""))
+        for said, intent, own in times
     )
 
 

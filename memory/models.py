@@ -95,6 +95,7 @@ class Trigger(models.TextChoices):
     REPORT = "report"
     RETRY = "retry"
     DECISION = "decision"
+    SCHEDULE = "schedule"
 
 
 class RunQuerySet(OwnedQuerySet["AgentRun"]):
@@ -285,7 +286,7 @@ class Note(models.Model):
         default=list, blank=True, db_default=[], help_text="Whose texts its writer had read (memory.marks)"
     )
     created_at = models.DateTimeField(db_default=Now())
-    updated_at = models.DateTimeField(auto_now=True)
+    updated_at = models.DateTimeField(db_default=Now())
 
     objects = NoteQuerySet.as_manager()
 

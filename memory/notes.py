@@ -5,6 +5,7 @@ from uuid import UUID
 
 from django.contrib.auth.models import User
 from django.db.models import Q
+from django.db.models.functions import Now
 
 from memory import pool
 from memory.hot import columns, instance
@@ -48,6 +49,7 @@ def update_note(note: Note, *, title: str | None = None, body: str | None = None
         note.body if body is None else body,
     )
     note.sources = merged(note.sources, sources)
+    note.updated_at = Now()
     note.save(update_fields=["title", "body", "sources", "updated_at"])
     return note
 

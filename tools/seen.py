@@ -78,6 +78,6 @@ def _come_back(thread_id: UUID, address: str) -> Iterator[str]:
 
 
 def _handed_on(thread_id: UUID, address: str) -> bool:
-    """Whether the agent that sent this one off was given the address and wrote it into the instructions."""
-    messages = ThreadMessage.objects.filter(thread=thread_id, run__trigger=Trigger.TASK)
-    return messages.filter(metadata__addresses__contains=[address]).exists()
+    """Whether whoever gave instructions here (the agent that sent this one off, the user of a schedule) was given the
+    address, or is the user, and wrote it into them."""
+    return ThreadMessage.objects.filter(thread=thread_id, metadata__addresses__contains=[address]).exists()

@@ -12,6 +12,7 @@ from agents.api.pages import NEWEST_FIRST, page
 from agents.api.schema import documented, listed
 from agents.serializers import NoteBody, NoteShape
 from goals.api.goals import GoalThread
+from goals.schedules import note_changed
 from memory import notes
 from memory.models import Note
 
@@ -24,7 +25,9 @@ class GoalNotes(GoalThread):
     @documented("Write a note", {201: NoteShape}, body=NoteBody)
     def post(self, request: Request, goal_id: UUID) -> Response:
         given = self.body(NoteBody)
-        return Response(note_json(notes.create_note(self.thread(), **given)), status=201)
+        made = notes.create_note(self.thread(), **given)
+        note_changed(made.thread)
+        return Response(note_json(made), status=201)
 
 
 class OneNote(ApiView):
@@ -40,7 +43,9 @@ class OneNote(ApiView):
     @documented("Change a note", {200: NoteShape}, body=NoteBody)
     def patch(self, request: Request, note_id: UUID) -> Response:
         note = self.found(note_id)
-        return Response(note_json(notes.update_note(note, **self.body(NoteBody, partial=True))))
+        notes.update_note(note, **self.body(NoteBody, partial=True))
+        note_changed(note.thread)
+        return Response(note_json(note))
 
     @documented("Delete a note", {204: None}, errors=(401, 404))
     def delete(self, request: Request, note_id: UUID) -> Response:

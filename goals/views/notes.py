@@ -15,6 +15,7 @@ from agents.signed_in import SignedInRequest, signed_in
 from goals.context import build
 from goals.forms import NoteForm
 from goals.models import Goal
+from goals.schedules import note_changed
 from memory.models import Note, Thread
 from memory.notes import NoteRefused, create_note, delete_note, search_notes, update_note
 
@@ -45,6 +46,7 @@ def note(request: SignedInRequest, note_id: UUID) -> HttpResponse:
         update_note(found, title=form.data.get("title", ""), body=_lines(form.data.get("body", "")))
     except NoteRefused as refused:
         return _saved(request, found, str(refused), status=422)
+    note_changed(found.thread)
     return _saved(request, found, _("Saved %(time)s") % {"time": timezone.localtime().strftime("%H:%M")})
 
 
@@ -60,6 +62,7 @@ def note_new(request: SignedInRequest) -> HttpResponse:
         except NoteRefused as refused:
             error = str(refused)
         else:
+            note_changed(made.thread)
             return redirect("note", made.pk)
     chosen = request.GET.get("goal", form.data.get("goal", ""))
     return _page(request, None, view="note", form=form, error=error, chosen=chosen)

@@ -17,7 +17,8 @@ from agents.budgets.models import Budget
 from agents.engine import bell
 from agents.models import DeviceToken, ModelPrice, UserAgent
 from agents.services import assistant_of
-from goals.models import Goal
+from goals import schedules
+from goals.models import Goal, Schedule
 from memory.degrade import HISTORY_REFUSED
 from memory.models import AgentHistory, AgentRun, Attachment, Learning, Note, RunStatus, Thread, ThreadMessage
 from tests.factories import (
@@ -64,6 +65,9 @@ BODIES: dict[tuple[str, str], dict[str, Any]] = {
     ("goal_learnings", "POST"): {"text": "Changed"},
     ("learning", "PATCH"): {"text": "Changed"},
     ("agent_learnings", "POST"): {"text": "Mine"},
+    ("goal_schedules", "POST"): {"time": "every day 9:00", "intent": "Changed"},
+    ("agent_schedules", "POST"): {"time": "every day 9:00"},
+    ("schedule", "PATCH"): {"intent": "Changed"},
     ("budgets", "POST"): {"window": "day", "money": "1"},
     ("budget", "PATCH"): {"money": "2"},
     ("approval_decide", "POST"): {"decision": "reject", "hash": digest("create_note", {"title": "Shoes"})},
@@ -80,6 +84,7 @@ TABLES: tuple[type[Model], ...] = (
     Goal,
     Note,
     Learning,
+    Schedule,
     Thread,
     ThreadMessage,
     AgentRun,
@@ -133,6 +138,7 @@ def person() -> Person:
     part, assessment = PartFactory(thread=goal.thread, name=mark), AssessmentFactory(thread=goal.thread, text=mark)
     ids |= {"part_id": part.pk, "assessment_id": assessment.pk}
     ids["learning_id"] = LearningFactory(thread=goal.thread, text=mark).pk
+    ids["schedule_id"] = schedules.add(goal.thread, "every day 8:00", mark).pk
     ids["proposal_id"] = ProposalFactory(thread=goal.thread, text=mark).pk
     return Person(user, ids | {"approval_id": approval.pk, "action_id": unknown.pk})
 

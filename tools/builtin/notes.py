@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from django.db.models.functions import Now
 from pydantic import Field
 
 from memory.marks import merged
@@ -40,6 +41,7 @@ class NoteRestorer(Restorer):
         note.thread = thread
         for name, value in fields.items():
             setattr(note, name, value)
+        note.updated_at = Now()
         note.save()
 
 

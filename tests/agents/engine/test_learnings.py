@@ -47,6 +47,7 @@ def test_a_learning_opens_its_source_and_is_told_from_then_on(goal: Goal, say: S
     assert (learning.text, learning.author) == (MORNINGS, "agent")
     assert learning.message is not None
     assert learning.message.content == "I only ever run before work"
+    assert learning.action is not None
     assert AgentAction.objects.get(pk=learning.action).tool == "manage_learning"
     assert f"<learnings>\\n1. {MORNINGS}\\n</learnings>" in told(say, llm)
     assert told(say, llm).count("<learnings>") == 1  # said once, as long as it stays so
@@ -100,7 +101,7 @@ def test_what_holds_no_more_is_taken_back(goal: Goal, say: Say, llm: LLMServer) 
     assert MORNINGS in told(say, llm)
     learns(say, llm, replaces=1)
     assert not hold(goal)
-    assert "There are no learnings any more." in told(say, llm)
+    assert "<learnings>\\nNone any more.\\n</learnings>" in told(say, llm)
 
 
 @pytest.mark.parametrize("lesson", [{"text": "Has a dog."}, {"text": "Runs at noon.", "replaces": 1}, {"replaces": 1}])

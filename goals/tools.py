@@ -1,0 +1,127 @@
+"""What the model may do to goals."""
+
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.utils import timezone
+from pydantic import Field
+
+from agents.refusals import Refused
+from goals import schedules
+from goals.schedule import Schedule, ScheduleKind
+from memory.models import Author, Thread
+from memory.text import clip
+from tools.base import Arguments, Audience, Effect, Outcome, Reversal, Tool, ToolContext, ToolError, Wording
+from tools.changes import Image, UndoRecord
+from tools.restoring import CannotRestore, Restorer
+
+LONGEST_HOURS = 30 * 24
+
+
+class ScheduleRestorer(Restorer):
+    kind = "schedule"
+
+    def read(self, owner: int, key: str, *, lock: bool = False) -> Image | None:
+        mine = Schedule.objects.filter(pk=key, user_id=owner)
+        schedule = (mine.select_for_update() if lock else mine).first()
+        return image(schedule) if schedule else None
+
+    def write(self, owner: int, key: str, image: Image | None) -> None:
+        mine = Schedule.objects.filter(pk=key, user_id=owner)
+        if image is None:
+            mine.delete()
+            return
+        fields: dict[str, Any] = dict(image)
+        fields["next_at"] = datetime.fromisoformat(fields["next_at"]) if fields["next_at"] else None
+        if not Thread.objects.filter(pk=fields["thread_id"], user_id=owner).exists():
+            raise CannotRestore("the conversation that it belonged to is gone.")
+        schedule = mine.first() or Schedule(pk=key, user_id=owner)
+        for name, value in fields.items():
+            setattr(schedule, name, value)
+        schedule.save()
+
+    def refusal(self, now: Image | None, target: Image | None) -> str:
+        came = now is not None and target is None and now["next_at"] is None
+        return "Its time has come." if came else ""
+
+
+def image(schedule: Schedule) -> Image:
+    """What somebody has set, and when it comes next; not what became of the last time."""
+    return {
+        "thread_id": str(schedule.thread_id),
+        "kind": schedule.kind,
+        "author": schedule.author,
+        "intent": schedule.intent,
+        "sources": schedule.sources,
+        "next_at": schedule.next_at.isoformat() if schedule.next_at else None,
+    }
+
+
+class FollowUp(Arguments):
+    intent: str = Field(
+        min_length=1,
+        max_length=Schedule.INTENT_LENGTH,
+        description="What you will do then; you see it as it stands here.",
+    )
+    hours: float = Field(ge=1, le=LONGEST_HOURS, description="From now: 1 hour to 30 days.")
+
+
+class ScheduleFollowUp(Tool[FollowUp]):
+    name = "schedule_follow_up"
+    description = (
+        "Look in again later by yourself, once: to ask how something went, or to look whether something has changed. "
+        "What recurs is the user's to set."
+    )
+    wording = Wording("clock", "Setting a follow-up", "Set a follow-up", "Could not set a follow-up")
+    effect = Effect.LOCAL
+    reversal = Reversal.UNDOABLE
+    audience = frozenset({Audience.CONVERSATION})
+    parallel_safe = False
+    contained = True
+    is_work = False
+    Arguments = FollowUp
+
+    def subject(self, arguments: FollowUp) -> str:
+        return clip(arguments.intent, 80)
+
+    def run(self, arguments: FollowUp, context: ToolContext) -> Outcome:
+        at = timezone.now() + timedelta(hours=arguments.hours)
+        thread = Thread(pk=context.thread_id, user_id=context.user_id)
+        try:
+            schedule = schedules.follow_up(thread, at, arguments.intent, context.sources)
+        except Refused as refused:
+            raise ToolError(refused.message) from refused
+        change = ScheduleRestorer().change(str(schedule.pk), clip(schedule.intent, 80), None, image(schedule))
+        return Outcome(
+            f"You will look in {schedules.said(schedule)} (id {schedule.pk}).",
+            clip(schedule.intent, 80),
+            UndoRecord(changes=(change,)),
+        )
+
+
+class OneFollowUp(Arguments):
+    id: UUID = Field(description="Of the follow-up, as schedule_follow_up gave it.")
+
+
+class CancelFollowUp(Tool[OneFollowUp]):
+    name = "cancel_follow_up"
+    description = "Drop a follow-up of yours that is not needed any more."
+    wording = Wording("clock", "Dropping a follow-up", "Dropped a follow-up", "Could not drop the follow-up")
+    effect = Effect.LOCAL
+    reversal = Reversal.UNDOABLE
+    audience = frozenset({Audience.CONVERSATION})
+    parallel_safe = False
+    contained = True
+    is_work = False
+    Arguments = OneFollowUp
+
+    def run(self, arguments: OneFollowUp, context: ToolContext) -> Outcome:
+        mine = Schedule.objects.select_for_update().filter(thread=context.thread_id, author=Author.AGENT)
+        schedule = mine.filter(pk=arguments.id, kind=ScheduleKind.ONCE, next_at__isnull=False).first()
+        if schedule is None:
+            raise ToolError("You have no follow-up with this id that is still to come.")
+        change = ScheduleRestorer().change(str(schedule.pk), clip(schedule.intent, 80), image(schedule), None)
+        summary = clip(schedule.intent, 80)
+        schedules.remove(schedule)
+        return Outcome("It is dropped.", summary, UndoRecord(changes=(change,)))
