@@ -207,6 +207,7 @@ AGENT_TOOLS = [
     "agents.tools.CreateTask",
     "goals.tools.ScheduleFollowUp",
     "goals.tools.CancelFollowUp",
+    "goals.tools.RecordMeasurement",
     "agents.plan_tools.MakePlan",
     "agents.plan_tools.MarkSubtaskComplete",
     "tools.builtin.notes.CreateNote",
@@ -237,6 +238,7 @@ AGENT_RESTORERS = [
     "tools.learnings.LearningRestorer",
     "agents.tools.TaskRestorer",
     "goals.tools.ScheduleRestorer",
+    "goals.tools.MeasurementRestorer",
     "tools.file_restoring.FileRestorer",
     *packs.REFLECTIVE_RESTORERS,
 ]

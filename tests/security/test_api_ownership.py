@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import date
 from typing import Any
 
 import pytest
@@ -17,8 +18,8 @@ from agents.budgets.models import Budget
 from agents.engine import bell
 from agents.models import DeviceToken, ModelPrice, UserAgent
 from agents.services import assistant_of
-from goals import schedules
-from goals.models import Goal, Schedule
+from goals import measuring, schedules
+from goals.models import Goal, Measurement, Schedule, Target
 from memory.degrade import HISTORY_REFUSED
 from memory.models import AgentHistory, AgentRun, Attachment, Learning, Note, RunStatus, Thread, ThreadMessage
 from tests.factories import (
@@ -65,6 +66,8 @@ BODIES: dict[tuple[str, str], dict[str, Any]] = {
     ("goal_learnings", "POST"): {"text": "Changed"},
     ("learning", "PATCH"): {"text": "Changed"},
     ("agent_learnings", "POST"): {"text": "Mine"},
+    ("goal_target", "PUT"): {"name": "Changed", "value": 7, "deadline": "2099-01-02"},
+    ("goal_measurements", "POST"): {"value": 4, "note": "Changed"},
     ("goal_schedules", "POST"): {"time": "every day 9:00", "intent": "Changed"},
     ("agent_schedules", "POST"): {"time": "every day 9:00"},
     ("schedule", "PATCH"): {"intent": "Changed"},
@@ -85,6 +88,8 @@ TABLES: tuple[type[Model], ...] = (
     Note,
     Learning,
     Schedule,
+    Target,
+    Measurement,
     Thread,
     ThreadMessage,
     AgentRun,
@@ -139,6 +144,8 @@ def person() -> Person:
     ids |= {"part_id": part.pk, "assessment_id": assessment.pk}
     ids["learning_id"] = LearningFactory(thread=goal.thread, text=mark).pk
     ids["schedule_id"] = schedules.add(goal.thread, "every day 8:00", mark).pk
+    measuring.set_target(goal.thread, mark, 5, date(2099, 1, 1))
+    ids["measurement_id"] = measuring.measure(goal.thread, 3, note=mark).pk
     ids["proposal_id"] = ProposalFactory(thread=goal.thread, text=mark).pk
     return Person(user, ids | {"approval_id": approval.pk, "action_id": unknown.pk})
 
