@@ -102,11 +102,18 @@ class Network(httpcore2.NetworkBackend):
         try:
             self._visit.hold(fresh)
             fresh.settimeout(min(self._visit.left, CONNECT_SECONDS))
-            fresh.connect(address)
+            self._connect(fresh, address)
         except BaseException:
             fresh.close()
             raise
         return fresh
+
+    def _connect(self, fresh: socket.socket, address: Any) -> None:
+        try:
+            fresh.connect(address)
+        except TimeoutError as error:
+            if self._visit.left:  # else the whole visit took too long, which that raises
+                raise OSError(f"it did not answer within {CONNECT_SECONDS:g} seconds") from error
 
 
 class Stream(httpcore2.NetworkStream):
