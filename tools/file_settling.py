@@ -102,7 +102,7 @@ def _keep(folder: Folder, rows: Iterable[WorkspaceFile]) -> None:
     known = {row.path: row for row in rows}
     for path, entry in folder.scan(settings.WAYMARK_WORKSPACE_FILES + 1).files.items():
         row = known.get(path)
-        if row is None or row.stamp != entry.stamp or not folder.kept.holds(row.sha256):
+        if row is None or row.stamp != entry.stamp or not folder.kept.renewed(row.sha256):
             with suppress(OutOfReach):
                 folder.content(path.split("/"), keep=True)
 

@@ -29,9 +29,16 @@ _READERS: Final = frozenset({"ls", "cat", "head", "tail", "wc", "grep", "diff", 
 _AROUND: Final = 60
 
 
+# In characters, of which each takes four bytes at most: Linux gives no program a word of more than 128 KB.
+LONGEST: Final = 30_000
+
+
 class Command(Arguments):
     command: str = Field(
-        description="The program and its arguments, quoted as for a shell; but there is none: no pipes, no redirection."
+        max_length=LONGEST,
+        description=(
+            "The program and its arguments, quoted as for a shell; but there is none: no pipes, no redirection."
+        ),
     )
 
 

@@ -113,7 +113,7 @@ class Folder:
         with open(descriptor, "rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
             found = os.fstat(descriptor)
-            if keep and not self.kept.holds(digest):
+            if keep and not self.kept.renewed(digest):
                 file.seek(0)
                 digest = self.kept.keep(file)
         return Content(digest, found.st_size, stat.S_IMODE(found.st_mode) & MODES)

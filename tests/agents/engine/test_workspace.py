@@ -242,6 +242,34 @@ def test_what_is_not_kept_any_more_cannot_be_put_back_and_that_is_known_before(
     assert undo(goal.user, action)[0] == 400
 
 
+def test_what_is_needed_again_counts_as_kept_again(
+    goal: Goal, folder: Folder, act: Act, llm: LLMServer, settings: Settings
+) -> None:
+    """Else what was deleted last may be the first to go, because it once was the same a long time ago."""
+    settings.WAYMARK_WORKSPACE_KEPT = 2_500
+    for path, content in (("g.txt", "v1"), ("g.txt", "v2"), ("f.txt", "v3"), ("f.txt", "v4"), ("g.txt", "v1")):
+        act("write_file", path=path, content=content * 400)
+    gone = act("delete_file", path="g.txt")
+    act("write_file", path="f.txt", content="v5" * 400)
+    assert undo(goal.user, gone)[0] == 200
+    assert (folder.files / "g.txt").read_text() == "v1" * 400
+
+
+@needs_sandbox
+@pytest.mark.faults
+def test_what_a_command_finds_counts_as_kept_again(
+    goal: Goal, folder: Folder, act: Act, llm: LLMServer, settings: Settings
+) -> None:
+    settings.WAYMARK_COMMANDS_ALLOWED, settings.WAYMARK_COMMANDS_RESTRICTED = ["rm"], []
+    settings.WAYMARK_WORKSPACE_KEPT = 2_500
+    for path, content in (("g.txt", "v1"), ("g.txt", "v2"), ("f.txt", "v3"), ("f.txt", "v4"), ("g.txt", "v1")):
+        act("write_file", path=path, content=content * 400)
+    gone = act("run_cmd", command="rm g.txt")
+    act("write_file", path="f.txt", content="v5" * 400)
+    assert undo(goal.user, gone)[0] == 200
+    assert (folder.files / "g.txt").read_text() == "v1" * 400
+
+
 def test_the_agent_takes_a_write_back(goal: Goal, folder: Folder, act: Act, say: Say, llm: LLMServer) -> None:
     action = act("write_file", path="f.txt", content="v2")
     llm.script([Reply(calls=[("undo_action", {"id": str(action.pk)})]), Reply(text="Done.")])
@@ -604,6 +632,32 @@ def test_a_command_for_a_shell_is_explained(command: str, told: str) -> None:
 
     with pytest.raises(Exception, match=told.replace("|", r"\|").replace(".", r"\.")):
         words_of(command)
+
+
+LONG_COMMANDS = {
+    "a word that no program may be given": "ls " + "x" * 131_072,
+    "the same in letters of four bytes": "ls " + "\U0001f600" * 40_000,
+    "many words": "ls" + " x" * 60_000,
+}
+
+
+@pytest.mark.parametrize("command", LONG_COMMANDS.values(), ids=LONG_COMMANDS)
+def test_a_command_that_is_too_long_is_refused_before_anything_is_started(
+    command: str, folder: Folder, act: Act, llm: LLMServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(selftest, "_reason", "")
+    action = act("run_cmd", command=command)
+    assert action.status == "error"
+    assert "not valid, nothing was done. command: String should have at most 30000" in answers(llm)[-1]
+
+
+@needs_sandbox
+@pytest.mark.faults
+def test_the_longest_command_there_may_be_is_started(folder: Folder, act: Act, llm: LLMServer) -> None:
+    command = "ls " + "\U0001f600" * 29_997
+    assert len(command) == 30_000
+    assert act("run_cmd", command=command).status == "done"
+    assert "File name too long" in answers(llm)[-1]
 
 
 def test_without_a_sandbox_no_command_is_offered_or_run(
