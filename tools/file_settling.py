@@ -9,8 +9,9 @@ from django.conf import settings
 from django.db import transaction
 
 from tools.changes import Change
+from tools.file_changes import change
 from tools.file_models import Workspace, WorkspaceFile, Writer
-from tools.files import FileRefused, Hand, change, locked, named, remember, together, write_down
+from tools.files import FileRefused, Hand, locked, named, remember, together, write_down
 from tools.sandbox.beneath import Missing, OutOfReach
 from tools.sandbox.folder import Folder
 from tools.sandbox.listing import Entry, Scan
@@ -30,7 +31,6 @@ def settle(thread_id: UUID, hand: Hand, *, keep: bool) -> tuple[list[Change], Sc
         FileRefused: somebody else holds the workspace for too long.
     """
     folder = Folder(thread_id)
-    Workspace.objects.get_or_create(thread_id=thread_id)
     if keep:
         _keep(folder, WorkspaceFile.objects.filter(workspace=thread_id))
     with transaction.atomic():

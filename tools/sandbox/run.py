@@ -102,10 +102,12 @@ class _Watch:
 def run(folder: Folder, argv: Sequence[str], cancel: CancelToken, seconds: float | None = None) -> Ended:
     """Run a command to its end, which comes after `seconds` (WAYMARK_COMMAND_SECONDS) at the latest.
 
+    Args:
+        folder: which is there; when it goes meanwhile, with its agent, it is not made anew.
+
     Raises:
         OSError: the sandbox cannot be started.
     """
-    folder.make()
     limit = settings.WAYMARK_COMMAND_SECONDS if seconds is None else seconds
     with _started(folder, list(argv)) as (process, first):
         watch = _Watch(process.pid, folder, cancel, limit)

@@ -34,6 +34,7 @@ from tools.builtin import notes
 from tools.builtin.commands import RunCmd, risk_of
 from tools.changes import Change, UndoRecord
 from tools.file_models import FileWrite, Workspace, WorkspaceFile, Writer
+from tools.file_probing import landed
 from tools.file_settling import sources_of
 from tools.models import AgentAction
 from tools.registry import all_tools
@@ -512,7 +513,7 @@ def test_a_write_that_cannot_be_known_is_asked_about_and_can_be_checked(
     action = act("write_file", path="f.txt", content="v2")
     assert action.status == "unknown"
     assert tree(folder) == {"f.txt": (b"v2", 0o644)}
-    record = files.landed(goal.thread_id, action.pk)
+    record = landed(goal.thread_id, action.pk)
     assert record
     assert record.changes[0].before is None
 
