@@ -1,8 +1,12 @@
 """The files of a goal's agent, in the browser and over the API (mission D5, cases FIL-01 and UND-02)."""
 
+import asyncio
 import os
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,11 +18,13 @@ from pytest_django import Settings
 
 from agents.engine import presence
 from agents.live.stream import redis_client
+from goals import file_serving
 from goals.models import Goal
 from goals.services import delete_goal
 from memory.ids import new_id
 from tests.factories import GoalFactory
-from tools import files
+from tests.processes import wait_until
+from tools import files, filing
 from tools.file_models import Writer
 from tools.models import AgentAction
 from tools.sandbox.folder import Folder
@@ -72,6 +78,14 @@ def content_of(answer: Any) -> bytes:
         return [piece async for piece in answer.streaming_content]
 
     return b"".join(async_to_sync(pieces)())
+
+
+def open_files() -> list[str]:
+    found = []
+    for each in Path("/proc/self/fd").iterdir():
+        with suppress(FileNotFoundError):
+            found.append(os.readlink(each))
+    return found
 
 
 def page(goal: Goal) -> str:
@@ -129,6 +143,43 @@ def test_nothing_is_ever_shown_only_saved(name: str, browser: Client, api: Clien
         assert answer["X-Content-Type-Options"] == "nosniff"
         assert answer["Content-Security-Policy"] == "default-src 'none'; sandbox"
         assert "no-store" in answer["Cache-Control"]
+
+
+@pytest.mark.parametrize("moment", ["opened", "read"])
+def test_who_leaves_while_a_file_is_opened_or_read_leaves_nothing_open(
+    moment: str, browser: Client, goal: Goal, folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thread cannot be stopped: it opens the file nevertheless, or reads from it."""
+    (folder.files / "log.csv").write_bytes(b"1,2\n")
+    answer: Any = browser.get(f"{page(goal)}saved/log.csv")
+    is_at_it, goes_on, read = threading.Event(), threading.Event(), list[Any]()
+
+    def slow(call: Callable[..., Any]) -> Callable[..., Any]:
+        def slowly(*arguments: Any) -> Any:
+            is_at_it.set()
+            assert goes_on.wait(20)
+            result = call(*arguments)
+            read.append(result)
+            return result
+
+        return slowly
+
+    async def leaves() -> None:
+        sending = asyncio.ensure_future(anext(aiter(answer.streaming_content)))
+        assert await asyncio.to_thread(is_at_it.wait, 20)
+        sending.cancel()
+        asyncio.get_running_loop().call_later(0.1, goes_on.set)
+        with pytest.raises(asyncio.CancelledError):
+            await sending
+
+    if moment == "opened":
+        monkeypatch.setattr(file_serving, "opened", slow(filing.opened))
+    else:
+        monkeypatch.setattr(file_serving, "os", SimpleNamespace(read=slow(os.read), close=os.close))
+    asyncio.run(leaves())
+    wait_until(lambda: len(read) == 1)
+    assert moment == "opened" or read == [b"1,2\n"]
+    assert not [each for each in open_files() if each.endswith("log.csv")]
 
 
 def test_over_the_api(api: Client, goal: Goal, folder: Folder) -> None:
