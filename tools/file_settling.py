@@ -36,7 +36,7 @@ def settle(thread_id: UUID, hand: Hand, *, keep: bool) -> tuple[list[Change], Sc
     with transaction.atomic():
         workspace = locked(thread_id)
         rows = {row.path: row for row in workspace.files.all()}
-        scan = folder.scan(settings.WAYMARK_WORKSPACE_FILES + 1)
+        scan = folder.scan(settings.WAYMARK_WORKSPACE_FILES * 2)  # there may be more than may be, for a moment
         marked = replace(hand, sources=together(workspace.sources, hand.sources))
         changes = [*_written(workspace, folder, scan, rows, marked, keep), *_gone(workspace, scan, rows)]
         remember(workspace, marked.sources, ())
