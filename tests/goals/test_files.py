@@ -2,12 +2,15 @@
 
 import asyncio
 import os
+import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from html import unescape
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from asgiref.sync import async_to_sync
@@ -195,6 +198,61 @@ def test_over_the_api(api: Client, goal: Goal, folder: Folder) -> None:
     path = f"/api/v1/actions/{gone.json()['id']}/undo"
     assert api.post(path, {}, content_type="application/json").status_code == 200
     assert (folder.files / "data" / "2026" / "log.csv").read_bytes() == b"1,2\n"
+
+
+@pytest.fixture
+def many(folder: Folder) -> list[str]:
+    """As many as there may be, some with names that mean something in an address; by path."""
+    names = [f"{number % 50}/{number:04}.txt" for number in range(4_940)] + ["a&b=c.txt", "d#e?f.txt", "ä+ü%41.txt"]
+    for number in range(50):
+        (folder.files / str(number)).mkdir()
+    for name in names:
+        (folder.files / name).touch()
+    return sorted(names)
+
+
+def test_a_page_lists_so_many_files_and_leads_to_the_next(
+    browser: Client, goal: Goal, folder: Folder, many: list[str]
+) -> None:
+    seen: list[str] = []
+    address = page(goal)
+    while address:
+        shown = browser.get(address).text
+        here = [unescape(path) for path in re.findall(r'download dir="auto">([^<]+)</a>', shown)]
+        assert 0 < len(here) <= 100
+        assert len(shown) < 150_000
+        seen += here
+        found = re.search(r'href="([^"]*\?after=[^"]*)">More files', shown)
+        assert bool(found) is (f"{len(many) - len(seen):,} more".replace(",", "") in shown)
+        address = unescape(found[1]) if found else ""
+    assert seen == many
+
+
+def test_a_page_stays_where_it_is_when_a_file_is_deleted(
+    browser: Client, goal: Goal, folder: Folder, many: list[str]
+) -> None:
+    first, second = many[100], many[101]
+    deleted = browser.post(f"{page(goal)}delete/", {"path": first, "after": many[99]}).text
+    assert re.findall(r'download dir="auto">([^<]+)</a>', deleted)[0] == second
+    assert "From the first file" in deleted
+    assert "No more files." in browser.get(page(goal), {"after": many[-1]}).text
+
+
+def test_the_api_lists_files_page_by_page(api: Client, goal: Goal, folder: Folder, many: list[str]) -> None:
+    seen: list[str] = []
+    address = api_of(goal)
+    while address:
+        answer = api.get(address).json()
+        assert 0 < len(answer["results"]) <= 50
+        seen += [entry["path"] for entry in answer["results"]]
+        address = answer["next"]
+        if len(seen) == 50:  # what comes and goes meanwhile neither repeats nor hides others
+            (folder.files / seen[0]).unlink()
+            (folder.files / "0" / "0").touch()
+    assert seen == many
+    longer = api.get(api_of(goal), {"limit": 200}).json()
+    assert (len(longer["results"]), longer["next"]) == (200, f"{api_of(goal)}?limit=200&cursor={quote(many[199], '')}")
+    assert api.get(api_of(goal), {"limit": 201}).status_code == 400
 
 
 @pytest.mark.parametrize("path", OUTSIDE)
