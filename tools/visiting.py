@@ -91,7 +91,7 @@ class Network(httpcore2.NetworkBackend):
         is_inside = (host, port) in self._visit.inside
         if not is_inside:
             check_port(port)
-        found = _in_time(lambda: _looked_up(host, port), self._visit)
+        found = in_time(lambda: _looked_up(host, port), self._visit)
         if not is_inside:
             check_global(host, (str(place[4][0]) for place in found))
         return found
@@ -182,8 +182,11 @@ def _looked_up(host: str, port: int) -> Sequence[Place]:
         raise socket.gaierror("it is no name") from None
 
 
-def _in_time[T](ask: Callable[[], T], visit: Visit) -> T:
-    """Ask in a thread of its own, because a look-up can be given neither a time nor a signal to stop."""
+def in_time[T](ask: Callable[[], T], visit: Visit) -> T:
+    """Ask in a thread of its own, because a look-up can be given neither a time nor a signal to stop.
+
+    Raises: TimeoutError; Cancelled; whatever `ask` raises.
+    """
     answers: list[Callable[[], T]] = []
     is_over = threading.Event()
 
