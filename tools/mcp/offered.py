@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from tools.mcp.catalogue import MOST_OFFERED, accepted
-from tools.mcp.models import McpServer
+from tools.mcp.models import McpServer, Transport
 from tools.mcp.naming import SEPARATOR
 from tools.mcp.tool import McpTool
 
@@ -30,4 +30,8 @@ def find(user_id: int, name: str) -> McpTool | None:
 
 def _tools(server: McpServer) -> list[McpTool]:
     reads = frozenset(server.reads_only)
-    return [McpTool(server.pk, server.name, each, reads_only=each.name in reads) for each in accepted(server)]
+    is_program = server.transport == Transport.STDIO
+    return [
+        McpTool(server.pk, server.name, each, reads_only=each.name in reads, is_program=is_program)
+        for each in accepted(server)
+    ]
