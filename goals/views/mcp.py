@@ -16,7 +16,7 @@ from tools.mcp import services
 from tools.mcp.definitions import MOST_TOOLS
 from tools.mcp.models import McpServer
 from tools.mcp.programs import listed
-from tools.mcp.standing import State, chosen_by, standing
+from tools.mcp.standing import Standing, State, chosen_by, standing
 
 
 @require_http_methods(["GET", "POST"])
@@ -93,17 +93,24 @@ def _page(
         if row == choosing:
             digests, reads = request.POST.getlist("digest"), request.POST.getlist("reads_only")
             tools = chosen_by(tools, digests, reads)
+        few = len(tools) <= MOST_TOOLS
         found.append(
             {
                 "row": row,
-                "tools": [(each, words[each.state]) for each in tools if each.chosen or len(tools) <= MOST_TOOLS],
-                "others": [(each, words[each.state]) for each in tools if not each.chosen and len(tools) > MOST_TOOLS],
+                "tools": [(each, words[each.state]) for each in tools if few or _is_first(each)],
+                "others": [(each, words[each.state]) for each in tools if not few and not _is_first(each)],
+                "chosen": sum(each.chosen for each in tools),
                 "program": listed(row.argv),
                 "said": plain(row.said),
             }
         )
     page = {"form": form, "servers": found, "here": "settings", "section": "mcp", "most": MOST_TOOLS}
     return render(request, "settings/mcp.html", page, status=status)
+
+
+def _is_first(tool: Standing) -> bool:
+    """Of a large server what is chosen, or was and is something else now; the rest is folded."""
+    return tool.chosen or tool.state in (State.CHANGED, State.GONE)
 
 
 def _mine(request: SignedInRequest, server_id: UUID) -> McpServer:

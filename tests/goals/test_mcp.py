@@ -201,6 +201,16 @@ def test_mcp_03_others_are_chosen_in_place_of_some_and_one_more_is_refused(
     assert len(ticked(page)) == 64
 
 
+def test_mcp_03_what_has_changed_is_not_among_what_is_folded(browser: Client, fake: FakeMcp) -> None:
+    server = large(browser, fake, number=100)
+    agree(browser, server, 98)
+    fake.tools[98] = tool("t98", "Another.")
+    browser.post(reverse("mcp_check", args=[server.pk]))
+    page = browser.get(reverse("settings_mcp")).content.decode()
+    assert page.index("has changed") < page.index("99 more tools")
+    assert "0 are chosen here" in page
+
+
 def test_mcp_03_everything_ticked_is_refused_in_words(browser: Client, fake: FakeMcp) -> None:
     server = large(browser, fake, number=2_000)
     answer = agree(browser, server, *range(2_000), reads_only=[f"t{n}" for n in range(2_000)])
