@@ -3,7 +3,9 @@
 import json
 import os
 import socket
+import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -17,15 +19,18 @@ from pytest_django import Settings
 
 from memory.pool import orm
 from tests.factories import UserFactory
+from tests.servers import SETTINGS
 from tools.base import Audience, ToolContext, ToolError
 from tools.cancel import CancelToken
 from tools.mcp import complaints, loop, offered, services, sessions
 from tools.mcp.definitions import read
 from tools.mcp.listed import programs_from
 from tools.mcp.models import McpServer
+from tools.mcp.programs import room_of
 from tools.mcp.tool import Anything, McpTool, ServerWentAway
 from tools.registry import tools_for
 from tools.sandbox import box, selftest
+from tools.sandbox.box import walled
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -299,3 +304,60 @@ def test_what_may_not_be_started_any_more_is_not(argv: list[str], notes: Path, s
     server = McpServer.objects.select_related("user").get(pk=server.pk)
     assert "may not be started" in services.check(server).error
     assert words(notes) == ["start"]
+
+
+def test_t12_the_room_is_the_same_where_the_worker_is_not_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the tests are root, somebody else starts it."""
+    monkeypatch.setattr(box, "is_root", lambda: False)
+    somebody: dict[str, Any] = {"user": 65_529, "group": 65_529, "extra_groups": []} if os.geteuid() == 0 else {}
+    with tempfile.TemporaryDirectory() as place:
+        for name in ("read", "write", "other"):
+            (Path(place) / name).mkdir()
+            (Path(place) / name / "a.txt").write_text(name)
+            (Path(place) / name).chmod(0o777)
+        Path(place).chmod(0o755)
+        script = (
+            f"cd {place}; ls; cat read/a.txt; touch read/b; cat other/a.txt; echo $TOKEN > write/b.txt; pwd -P; ls ~"
+        )
+        listed = {"command": ["sh", "-c", script], "read": [f"{place}/read"], "write": [f"{place}/write"]}
+        (program,) = programs_from(json.dumps([{**listed, "environment": {"TOKEN": "4711", "HOME": "/dev"}}]))
+        ended = subprocess.run(
+            walled(room_of(program), program.command, seccomp=None),
+            **somebody,
+            env=program.environment,
+            cwd="/",
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert ended.stdout.split()[:4] == ["read", "write", f"read{place}", "core"], ended
+        assert "other/a.txt: No such file" in ended.stderr
+        assert "read/b': Read-only file system" in ended.stderr
+        assert (Path(place) / "write" / "b.txt").read_text() == "4711\n"
+
+
+STARTS = """
+import asyncio, sys
+import django
+django.setup()
+from tools.mcp import stdio
+
+async def main():
+    async with stdio.started(tuple(sys.argv[1:]), print):
+        print("started", flush=True)
+        await asyncio.sleep(600)
+
+asyncio.run(main())
+"""
+
+
+def test_t12_a_worker_that_is_killed_takes_its_programs_along() -> None:
+    mark = f"{500_000_000 + os.getpid()}"
+    command = ["sleep", mark]
+    environment = {**os.environ, **SETTINGS, "WAYMARK_MCP_COMMANDS": json.dumps([command])}
+    with subprocess.Popen([sys.executable, "-c", STARTS, *command], env=environment, stdout=subprocess.PIPE) as worker:
+        assert worker.stdout is not None
+        assert worker.stdout.readline() == b"started\n"
+        assert becomes(lambda: running(mark))
+        worker.kill()
+    assert becomes(lambda: not running(mark))
