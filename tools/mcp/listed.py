@@ -69,7 +69,9 @@ def programs_from(text: str) -> list[Program]:
     try:
         found = _PROGRAMS.validate_json(text)
     except ValidationError as error:
-        wrong = [(".".join(map(str, each["loc"])), each["msg"]) for each in error.errors()]
+        wrong = [
+            (".".join(map(str, each["loc"])), each["msg"].removeprefix("Value error, ")) for each in error.errors()
+        ]
         raise ValueError("; ".join(f"{place}: {why}" if place else why for place, why in wrong)) from None
     if len({tuple(program.command) for program in found}) < len(found):
         raise ValueError("a command is listed twice")

@@ -126,8 +126,10 @@ async def _watch(
 ) -> None:
     """Until it has ended: end it when it takes more memory than commands may, and keep what it says."""
     most, processes = settings.WAYMARK_COMMAND_MEMORY, settings.WAYMARK_COMMAND_PROCESSES * 2
-    while not draining.done():
-        await asyncio.wait([draining], timeout=LOOK_SECONDS)
+    has_ended = False
+    while not has_ended:
+        ended, _ = await asyncio.wait([draining], timeout=LOOK_SECONDS)
+        has_ended = bool(ended)
         if memory_of(processes_below(process.pid, processes)) > most:
             said.add(f"\nIt was ended: it took more than {most:,} bytes of memory.\n".encode())
             _kill(process)

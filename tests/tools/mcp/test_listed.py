@@ -36,7 +36,7 @@ def test_words_alone_are_a_program_with_nothing_more() -> None:
         ('[{"command": ["a"], "networks": true}]', "0.networks: "),
         ('[{"command": ["a"], "network": "no"}]', "0.network: "),
         ('[{"command": ["a"], "read": "/srv"}]', "0.read: "),
-        ('[{"command": ["a"], "read": ["srv"]}]', "0.read.0: "),
+        ('[{"command": ["a"], "read": ["srv"]}]', "0.read.0: is no absolute path"),
         ('[{"command": ["a"], "read": ["/srv/../etc"]}]', "0.read.0: "),
         ('[{"command": ["a"], "write": ["/"]}]', "more than a program may have"),
         ('[{"command": ["a"], "read": ["/proc/1"]}]', "more than a program may have"),
