@@ -5,6 +5,7 @@ Those that are Python packages: time, git and fetch. The others, `everything` an
 tests install nothing from; the SDK's own example servers are not in its wheel.
 """
 
+import contextlib
 import json
 import os
 import signal
@@ -88,9 +89,14 @@ def called(server: McpServer, name: str, **given: Any) -> str:
 
 
 def processes(mark: str) -> list[psutil.Process]:
-    """Ours, of which the command line says so, without the walls around them."""
-    found = psutil.Process().children(recursive=True)
-    return [each for each in found if "python" in (words := each.cmdline())[0] and mark in " ".join(words)]
+    """Ours that run, of which the command line says so, without the walls around them."""
+    found = []
+    for each in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):  # a zombie counts as one
+            words = each.cmdline()
+            if words and "python" in words[0] and mark in " ".join(words):
+                found.append(each)
+    return found
 
 
 def test_time_tells_and_converts_it(listed: Listed) -> None:
