@@ -4,6 +4,7 @@ from typing import Any
 
 from rest_framework import serializers
 
+from agents.live.cards import plain
 from agents.serializers import Strict, TextField
 from tools.mcp.models import McpServer, Transport
 from tools.mcp.standing import standing
@@ -30,6 +31,8 @@ class McpServerShape(serializers.Serializer[Any]):
     changed = serializers.BooleanField(help_text="An accepted tool says something else now, so none is used")
     error = serializers.CharField(help_text="What went wrong at the last check; empty when nothing did")
     checked_at = serializers.DateTimeField(allow_null=True)
+    said = serializers.CharField(help_text="Of a program, the end of what it wrote to its error output")
+    said_at = serializers.DateTimeField(allow_null=True)
     created_at = serializers.DateTimeField()
     tools = McpToolShape(many=True)
 
@@ -60,4 +63,5 @@ def shape_of(server: McpServer) -> dict[str, Any]:
     tools = [
         {**each.definition.stored(), "state": each.state, "reads_only": each.reads_only} for each in standing(server)
     ]
-    return dict(McpServerShape({**shown, "has_headers": bool(server.sealed_headers), "tools": tools}).data)
+    said = {"said": plain(server.said), "said_at": server.said_at}
+    return dict(McpServerShape({**shown, **said, "has_headers": bool(server.sealed_headers), "tools": tools}).data)

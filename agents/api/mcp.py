@@ -72,10 +72,12 @@ class AcceptMcpTools(ApiView):
     @documented("Accept tools of a server as they were shown", {200: McpServerShape}, body=AcceptBody)
     def post(self, request: Request, server_id: UUID) -> Response:
         """Agents have exactly these from their next run on. 400 with the code `changed` when one is described
-        differently now."""
+        differently now, with `too_many_tools` when agents cannot have so many."""
         server, given = _mine(self, server_id), self.body(AcceptBody)
         try:
             services.accept(server, given["digests"], given.get("reads_only", []))
+        except services.TooMany as too_many:
+            raise Refused("too_many_tools", str(too_many)) from too_many
         except services.NotTaken as not_taken:
             raise Refused("changed", str(not_taken)) from not_taken
         return Response(shape_of(_mine(self, server_id)))

@@ -30,7 +30,8 @@ def usable(user_id: int, server_id: UUID, definition: Definition) -> Target:
     Raises:
         ToolError: its user has taken it away since the run began.
     """
-    server = McpServer.objects.filter(user_id=user_id, pk=server_id).select_related("user").first()
+    mine = McpServer.objects.filter(user_id=user_id, pk=server_id)
+    server = mine.select_related("user").defer("seen", "said").first()
     if server is None or not server.enabled:
         raise ToolError("Nothing was done: the user has switched this server off.")
     if server.changed:

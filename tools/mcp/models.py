@@ -24,6 +24,8 @@ class McpServer(models.Model):
     reads_only: own names of accepted tools of which the user has said that they change nothing.
     changed: an accepted tool says something else now, so none is used until the user has looked (threat T11).
     error: what went wrong last; empty when it answered.
+    said: of a program, the end of what it has written to its error output (`tools.mcp.complaints`); a column and not in
+    Redis, because it goes with its server, and is read with it.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
@@ -40,6 +42,8 @@ class McpServer(models.Model):
     changed = models.BooleanField(default=False, db_default=False)
     error = models.CharField(max_length=500, blank=True, default="", db_default="")
     checked_at = models.DateTimeField(null=True, blank=True)
+    said = models.TextField(blank=True, default="", db_default="")
+    said_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(db_default=Now())
 
     objects = OwnedQuerySet["McpServer"].as_manager()

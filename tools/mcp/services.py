@@ -12,7 +12,7 @@ from memory.secrets import seal
 from tools import trust
 from tools.cancel import CancelToken
 from tools.mcp import catalogue, sessions
-from tools.mcp.definitions import read
+from tools.mcp.definitions import Definition, read, too_many
 from tools.mcp.models import McpServer, Transport
 from tools.mcp.naming import LONGEST_SERVER, is_server
 from tools.mcp.programs import may_start
@@ -32,6 +32,10 @@ class NotTaken(Exception):
     def __init__(self, message: str, field: str = "") -> None:
         super().__init__(message)
         self.field = field
+
+
+class TooMany(NotTaken):
+    """Agents cannot have so many tools."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,20 +111,35 @@ def accept(server: McpServer, digests: Collection[str], reads_only: Collection[s
 
     Raises:
         NotTaken: something else was seen meanwhile.
+        TooMany: agents cannot have so many, of this server or of all together.
     """
     with transaction.atomic():
+        User.objects.select_for_update(no_key=True).get(pk=server.user_id)
         server = McpServer.objects.select_for_update().get(pk=server.pk)
         seen = read(server.seen)
         if not set(digests) <= {each.digest for each in seen}:
             raise NotTaken("The server's tools have changed since you looked at them. Look again.")
         before = {each.offered: each.digest for each in read(server.accepted)}
         agreed = [each for each in seen if each.digest in digests and not each.problem]
+        _check_number(server, agreed)
         server.accepted = [each.stored() for each in agreed]
         server.reads_only = [each.name for each in agreed if each.name in reads_only]
         server.changed = False
         server.save(update_fields=["accepted", "reads_only", "changed"])
         now = {each.offered: each.digest for each in agreed}
         _end_trust(server, [name for name, digest in before.items() if now.get(name) != digest])
+
+
+def _check_number(server: McpServer, agreed: Sequence[Definition]) -> None:
+    if why := too_many(agreed):
+        raise TooMany(why)
+    others = McpServer.objects.filter(user_id=server.user_id).exclude(pk=server.pk).values_list("accepted", flat=True)
+    elsewhere = sum(map(len, others))
+    if elsewhere + len(agreed) > catalogue.MOST_OFFERED and len(agreed) > len(server.accepted):
+        raise TooMany(
+            f"Agents can have {catalogue.MOST_OFFERED} tools of all servers together. Your other servers have "
+            f"{elsewhere}, and you chose {len(agreed)} of this one: take some away, here or there."
+        )
 
 
 def switch(server: McpServer, *, on: bool) -> None:

@@ -15,6 +15,7 @@ from tools.cancel import Cancelled
 from tools.mcp import catalogue, results, sessions
 from tools.mcp.definitions import Definition
 from tools.mcp.words import wording
+from tools.sandbox import selftest
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -68,12 +69,18 @@ class ServerBrokeDown(BrokeOff):
 
 
 class McpTool(Tool[Anything]):
-    """One accepted definition of one server. reads_only: its user says that it changes nothing."""
+    """One accepted definition of one server.
+
+    reads_only: its user says that it changes nothing. is_program: it runs in the sandbox of this machine.
+    """
 
     Arguments = Anything
 
-    def __init__(self, server_id: UUID, server: str, definition: Definition, *, reads_only: bool) -> None:
+    def __init__(
+        self, server_id: UUID, server: str, definition: Definition, *, reads_only: bool, is_program: bool = False
+    ) -> None:
         self.server_id = server_id
+        self.is_program = is_program
         self.server = server
         self.definition = definition
         self.name = definition.offered
@@ -90,6 +97,9 @@ class McpTool(Tool[Anything]):
 
     def spec(self) -> ToolSpec:
         return ToolSpec(self.name, self.description, self.definition.schema)
+
+    def withheld(self) -> str:
+        return selftest.reason() if self.is_program else ""
 
     def tells_others(self, sources: Sequence[str]) -> bool:
         """Its arguments go to somebody; text of the same server may send them there, that of others may not."""

@@ -21,7 +21,7 @@ from django.conf import settings
 
 from tools.cancel import CancelToken
 from tools.sandbox import seccomp
-from tools.sandbox.box import walled
+from tools.sandbox.box import walled, workspace_room
 from tools.sandbox.folder import Folder
 from tools.sandbox.output import Output
 from tools.sandbox.watch import memory_of, processes_below, unnamed_bytes, wait_for_end
@@ -129,7 +129,7 @@ def _started(folder: Folder, argv: list[str]) -> Iterator[tuple[subprocess.Popen
         try:
             with seccomp.program() as filter_:
                 process = subprocess.Popen(
-                    walled(folder.files, argv, seccomp=filter_, info=tell),
+                    walled(workspace_room(folder.files), argv, seccomp=filter_, info=tell),
                     env={},
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.PIPE,
