@@ -91,7 +91,8 @@ class _Handler(BaseHTTPRequestHandler):
         authorization = self.headers.get("Authorization", "")
         self.fake.heard.append(authorization)
         if (self.fake.key and authorization != self.fake.key) or not self.fake.lets_in(method, authorization):
-            return self._answer(401, None, {"WWW-Authenticate": self.fake.challenge} if self.fake.challenge else None)
+            status = 403 if "insufficient_scope" in self.fake.challenge else 401
+            return self._answer(status, None, {"WWW-Authenticate": self.fake.challenge} if self.fake.challenge else {})
         if number is None:
             return self._answer(202, None)
         session = self.headers.get("Mcp-Session-Id")

@@ -33,7 +33,7 @@ class FakeOAuth:
     """resource: what it gives tokens for. clients: (secret, redirect URIs) by id. alive: access tokens that hold.
     refreshing: those with which new ones may be had, by their family. lifetime: of access tokens, in seconds.
     refusals: why somebody was refused, in order. asked: paths, in order. metadata: more of it, or instead.
-    answer: instead of tokens. is_away: it answers nobody."""
+    answer: instead of tokens. is_away: it answers nobody. revoked: somebody has given tokens back."""
 
     address: str
     resource: str
@@ -48,6 +48,7 @@ class FakeOAuth:
     metadata: dict[str, Any] = field(default_factory=dict)
     answer: Any = None
     is_away: bool = False
+    revoked: threading.Event = field(default_factory=threading.Event)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
@@ -126,9 +127,11 @@ class FakeOAuth:
         return made if self.answer is None else self.answer
 
     def revoke(self, asked: dict[str, str]) -> dict[str, Any]:
-        family = self.refreshing.pop(asked["token"], "")
+        if self.refreshing.pop(asked["token"], None) is None:
+            raise Refused("invalid_request")
         self.alive.clear()
-        return {"revoked": bool(family)}
+        self.revoked.set()
+        return {}
 
 
 ENDS = {"authorization": "authorize", "token": "token", "registration": "register", "revocation": "revoke"}

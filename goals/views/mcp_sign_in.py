@@ -1,5 +1,6 @@
 """Signing in to an MCP server: away to its authorization server, and back."""
 
+from functools import partial
 from uuid import UUID
 
 from django.contrib import messages
@@ -42,7 +43,7 @@ def mcp_sign_in(request: SignedInRequest, server_id: UUID) -> HttpResponse:
 
 @require_GET
 @signed_in
-@waits_outside
+@partial(waits_outside, method="GET")
 def mcp_signed_in(request: SignedInRequest) -> HttpResponse:
     """Where the authorization server sends the browser back to."""
     said = request.GET

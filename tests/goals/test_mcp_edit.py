@@ -136,7 +136,7 @@ def test_the_api_changes_what_is_said_and_nothing_else(
     assert patch({"headers": {}}).json()["has_headers"] is False
     moved = patch({"url": fakes[1].address, "enabled": False}).json()
     assert (moved["url"], moved["tools"], moved["enabled"]) == (fakes[1].address, [], False)
-    wrong = {"name": "other", "url": "nonsense", "argv": ["/bin/sh"], "headers": {"Host": "x"}}
+    wrong: dict[str, object] = {"name": "other", "url": "nonsense", "argv": ["/bin/sh"], "headers": {"Host": "x"}}
     for body in ({field: value} for field, value in wrong.items()):
         assert patch(body).status_code == 400
     assert fakes[1].heard == []

@@ -26,6 +26,7 @@ from tools.mcp import loop, offered, services, sessions
 from tools.mcp.definitions import read
 from tools.mcp.models import McpServer, McpSignIn
 from tools.mcp.oauth import Tokens
+from tools.mcp.tokens import access_token
 from tools.mcp.tool import Anything
 from tools.mcp.transports import target_of
 
@@ -137,12 +138,11 @@ def test_somebody_signs_in_calls_and_signs_out(
     assert (api["sign_in"], api["sign_in_url"]) == ("done", f"http://testserver/settings/mcp/{server.pk}/sign-in/")
     stored = str([*McpServer.objects.values(), *McpSignIn.objects.values()])
     assert "canary" not in page + str(api) + stored + caplog.text
-    held = tokens().access
     browser.post(reverse("mcp_sign_out", args=[server.pk]))
     loop.submit(sessions.close_all()).result(10)
     with pytest.raises(ToolError, match="lets nobody in without a sign-in"):
         called(server)
-    assert oauth.asked[-1] == "/revoke" or held not in oauth.alive
+    assert oauth.revoked.wait(10)
     assert f"Sign in at {oauth.place}" in shown(browser)
     assert oauth.refusals == []
 
@@ -166,6 +166,39 @@ def test_tokens_are_refreshed_once_however_many_ask(browser: Client, fake: FakeM
     assert said == ["done"] * 6
     assert oauth.asked.count("/token") == 2
     assert (oauth.refusals, tokens().refresh != before.refresh) == ([], True)
+
+
+def test_tokens_are_refreshed_once_by_all_workers(browser: Client, fake: FakeMcp, oauth: FakeOAuth) -> None:
+    signed_in(browser, fake)
+    let_expire()
+    grant, got = McpSignIn.objects.get().grant, []
+    assert grant is not None
+
+    def work() -> None:
+        with orm():
+            got.append(access_token(grant))
+
+    workers = [threading.Thread(target=work) for _ in range(6)]
+    for each in workers:
+        each.start()
+    for each in workers:
+        each.join()
+    assert got == [tokens().access] * 6
+    assert (oauth.asked.count("/token"), oauth.refusals) == (2, [])
+
+
+def test_a_server_that_wants_more_rights_is_given_them_at_the_next_sign_in(
+    browser: Client, fake: FakeMcp, oauth: FakeOAuth
+) -> None:
+    server = signed_in(browser, fake)
+    challenge, fake.challenge = fake.challenge, 'Bearer error="insufficient_scope", scope="write"'
+    fake.lets_in = lambda method, authorization: method != "tools/call"
+    with pytest.raises(ToolError, match=r"Nothing was done\. The server wants more rights"):
+        called(server)
+    fake.challenge, fake.lets_in = challenge, oauth.knows
+    assert called(server) == "done"
+    asked = parse_qs(urlsplit(sent_away(browser, server)).query)
+    assert asked["scope"] == ["read offline_access write"]
 
 
 def test_a_token_that_is_refused_is_refreshed_and_the_call_made(

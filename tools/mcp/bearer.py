@@ -19,6 +19,10 @@ NEEDED: Final = (
     "The server lets nobody in without a sign-in or credentials that hold. The user has to see to that under Settings, "
     "MCP servers."
 )
+TOO_LITTLE: Final = (
+    "The server wants more rights than its user has given at the sign-in. The user can sign in again under Settings, "
+    "MCP servers."
+)
 LONGEST_CHALLENGE: Final = 4_000
 
 
@@ -62,6 +66,10 @@ class Bearer(httpx2.AsyncBaseTransport):
                 return _refusal(NEEDED, "")
             request.headers["Authorization"] = f"Bearer {token}"
             answer = await self._below.handle_async_request(request)
+            if answer.status_code == 403 and (scope := _wanted(answer)):
+                await answer.aclose()
+                await self._in_thread(tokens.widen, grant, scope)
+                return _refusal(TOO_LITTLE, None)
             if answer.status_code != 401:
                 return answer
             if refused:
@@ -81,6 +89,15 @@ class Bearer(httpx2.AsyncBaseTransport):
 async def _asked_to_sign_in(answer: httpx2.Response) -> httpx2.Response:
     await answer.aclose()
     return _refusal(NEEDED, clip(clean(", ".join(answer.headers.get_list("WWW-Authenticate"))), LONGEST_CHALLENGE))
+
+
+def _wanted(answer: httpx2.Response) -> str:
+    """The rights that are missing, where that is why something is refused (RFC 6750, 3.1)."""
+    from mcp.client.auth.utils import extract_field_from_www_auth, extract_scope_from_www_auth
+
+    if extract_field_from_www_auth(answer, "error") != "insufficient_scope":
+        return ""
+    return clip(clean(extract_scope_from_www_auth(answer) or ""), LONGEST_CHALLENGE)
 
 
 def _refusal(words: str, challenge: str | None) -> httpx2.Response:

@@ -9,6 +9,7 @@ from django.conf import settings
 from django.db import transaction
 
 from memory.secrets import seal, unseal
+from memory.text import clip
 from tools.mcp import loop
 from tools.mcp.failures import GrantRefused
 from tools.mcp.models import McpSignIn
@@ -21,6 +22,7 @@ log = structlog.get_logger(__name__)
 EARLY_SECONDS: Final = 30
 """So long before its end a token is not used any more: clocks differ, and calls take their time."""
 MARGIN_SECONDS: Final = 5.0
+LONGEST_SCOPE: Final = 4_000
 
 
 def access_token(grant: UUID, refused: str = "") -> str:
@@ -51,6 +53,17 @@ def lose(grant: UUID, token: str) -> None:
         tokens = _kept(row)
         if row is not None and tokens is not None and tokens.access == token:
             _clear(row)
+
+
+def widen(grant: UUID, scope: str) -> None:
+    """A server wants more rights: they are asked for beside the others at the next sign-in."""
+    from mcp.client.auth.utils import union_scopes
+
+    with transaction.atomic():
+        row = McpSignIn.objects.select_for_update().filter(grant=grant).first()
+        if row is not None:
+            row.found["scope"] = clip(union_scopes(row.found["scope"], scope) or "", LONGEST_SCOPE)
+            row.save(update_fields=["found"])
 
 
 def _kept(row: McpSignIn | None) -> "Tokens | None":
