@@ -5,6 +5,7 @@ import base64
 import hashlib
 import json
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -33,7 +34,8 @@ class FakeOAuth:
     """resource: what it gives tokens for. clients: (secret, redirect URIs) by id. alive: access tokens that hold.
     refreshing: those with which new ones may be had, by their family. lifetime: of access tokens, in seconds.
     refusals: why somebody was refused, in order. asked: paths, in order. metadata: more of it, or instead.
-    answer: instead of tokens. is_away: it answers nobody. revoked: somebody has given tokens back."""
+    answer: instead of tokens. is_away: it answers nobody. slowness: how long it thinks, in seconds. revoked: somebody
+    has given tokens back."""
 
     address: str
     resource: str
@@ -48,6 +50,7 @@ class FakeOAuth:
     metadata: dict[str, Any] = field(default_factory=dict)
     answer: Any = None
     is_away: bool = False
+    slowness: float = 0
     revoked: threading.Event = field(default_factory=threading.Event)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -162,6 +165,7 @@ class _Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
         if self.fake.is_away:
             return self._answer(503, {})
+        time.sleep(self.fake.slowness)
         with self.fake.lock:
             try:
                 if self.path == "/register":
