@@ -11,8 +11,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from urllib.error import HTTPError
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
+from urllib.request import HTTPRedirectHandler, build_opener
 from uuid import uuid4
+
+import pytest
 
 from tests.mcp_server import FakeMcp
 
@@ -231,3 +235,16 @@ def guard(mcp: FakeMcp, oauth: FakeOAuth) -> None:
     said = {"resource": mcp.address, "authorization_servers": [oauth.address], "scopes_supported": ["read"]}
     mcp.documents[path] = said
     mcp.challenge, mcp.lets_in = f'Bearer resource_metadata="{where}"', oauth.knows
+
+
+class _Stay(HTTPRedirectHandler):
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+def come_back(away: str) -> str:
+    """What an authorization server makes of it: the address that it sends the browser back to."""
+    with pytest.raises(HTTPError) as answer:
+        build_opener(_Stay).open(away)
+    location: str = answer.value.headers["Location"]
+    return location

@@ -4,9 +4,7 @@ import threading
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
-from urllib.error import HTTPError
 from urllib.parse import parse_qs, urlsplit
-from urllib.request import HTTPRedirectHandler, build_opener
 
 import pytest
 from django.contrib.auth.models import User
@@ -19,7 +17,7 @@ from memory.pool import orm
 from memory.secrets import seal, unseal
 from tests.factories import UserFactory, bearer
 from tests.mcp_server import FakeMcp, fake_mcp, tool
-from tests.oauth_server import FakeOAuth, fake_oauth, guard
+from tests.oauth_server import FakeOAuth, come_back, fake_oauth, guard
 from tools.base import ToolContext, ToolError
 from tools.cancel import CancelToken
 from tools.mcp import loop, offered, services, sessions
@@ -62,11 +60,6 @@ def browser(user: User) -> Client:
     return client
 
 
-class _Stay(HTTPRedirectHandler):
-    def redirect_request(self, *_: Any) -> None:
-        return None
-
-
 def shown(browser: Client) -> str:
     return browser.get(reverse("settings_mcp")).content.decode()
 
@@ -81,14 +74,6 @@ def sent_away(browser: Client, server: McpServer, **given: str) -> str:
     assert answer.status_code == 200
     away: str = answer.context["away"]
     return away
-
-
-def come_back(away: str) -> str:
-    """What the authorization server makes of it: the address that it sends the browser back to."""
-    with pytest.raises(HTTPError) as answer:
-        build_opener(_Stay).open(away)
-    location: str = answer.value.headers["Location"]
-    return location
 
 
 def signed_in(browser: Client, fake: FakeMcp) -> McpServer:
@@ -107,6 +92,11 @@ def called(server: McpServer) -> str:
     return found.run(Anything(), ToolContext(server.user_id, nobody, nobody, nobody, CancelToken())).observation
 
 
+def in_api(user: User, server: McpServer) -> dict[str, Any]:
+    said: dict[str, Any] = Client().get(f"/api/v1/mcp-servers/{server.pk}", headers=bearer(user)).json()
+    return said
+
+
 def tokens() -> Tokens:
     return Tokens.model_validate_json(unseal(McpSignIn.objects.get().sealed_tokens))
 
@@ -122,6 +112,7 @@ def test_somebody_signs_in_calls_and_signs_out(
     server = added(browser, fake)
     assert server.error == ""
     assert f"Sign in at {oauth.place}" in shown(browser)
+    assert in_api(user, server)["sign_in"] == "needed"
     away = sent_away(browser, server)
     asked = parse_qs(urlsplit(away).query)
     assert (asked["resource"], asked["scope"]) == ([fake.address], ["read offline_access"])
@@ -134,7 +125,7 @@ def test_somebody_signs_in_calls_and_signs_out(
     server.refresh_from_db()
     services.accept(server, [each.digest for each in read(server.seen)], ["look"])
     assert called(server) == "done"
-    api = Client().get(f"/api/v1/mcp-servers/{server.pk}", headers=bearer(user)).json()
+    api = in_api(user, server)
     assert (api["sign_in"], api["sign_in_url"]) == ("done", f"http://testserver/settings/mcp/{server.pk}/sign-in/")
     stored = str([*McpServer.objects.values(), *McpSignIn.objects.values()])
     assert "canary" not in page + str(api) + stored + caplog.text

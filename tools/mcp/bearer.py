@@ -6,8 +6,9 @@ from typing import Any, Final
 from uuid import UUID
 
 import httpx2
+from django.core.exceptions import ImproperlyConfigured
 
-from memory.pool import orm
+from memory.pool import DATABASE_AWAY, orm
 from memory.text import clean, clip
 from tools.mcp import tokens
 from tools.mcp.failures import SignInFailed
@@ -50,7 +51,9 @@ class Bearer(httpx2.AsyncBaseTransport):
             return await _asked_to_sign_in(answer) if answer.status_code == 401 else answer
         try:
             return await self._as_user(request, self._grant)
-        except (SignInFailed, TimeoutError) as failed:
+        except DATABASE_AWAY:
+            return _refusal("The sign-in at this server cannot be looked up at the moment.", None)
+        except (SignInFailed, TimeoutError, ImproperlyConfigured) as failed:
             return _refusal(f"The sign-in at this server could not be renewed. {failed}", None)
 
     async def aclose(self) -> None:

@@ -64,9 +64,9 @@ class McpSignIn(models.Model):
     """What is known of signing in to a server (OAuth). It is there from the first time that the server asks for it; it
     goes when the server's address changes, or whom it sends people to.
 
-    found: `tools.mcp.oauth.Found`, as JSON; it holds no secret.
-    sealed_client, sealed_tokens: as whom the authorization server knows us, and what it gave us (`oauth.Tokens`), as
-    JSON, encrypted; empty without.
+    found: `tools.mcp.discovery.Found`, as JSON; it holds no secret.
+    sealed_client, sealed_tokens: as whom the authorization server knows us, and what it gave us
+    (`tools.mcp.oauth.Tokens`), as JSON, encrypted; empty without.
     grant: which sign-in the tokens are from, so that no connection is used for another's.
     signed_in_at: when its user last did; null when they never did or signed out.
     state, state_until, sealed_begun: a sign-in on its way: the SHA-256 of its state, until when it may come back, and

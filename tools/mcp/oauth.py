@@ -2,49 +2,24 @@
 question a function. The values and rules are the SDK's. Its own `OAuthClientProvider` waits, within one request, until
 somebody has signed in; ours come back in a request of their own, perhaps to another process.
 
-Every address comes from strangers, so each is opened as `tools.mcp.network` has it and must be https, but for hosts
-that the operator has named (threat T9). No redirect is followed, and no answer is repeated in an error.
+No answer is repeated in an error: it may hold a secret.
 """
 
-import asyncio
 import re
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from typing import Any, Final
 
 import httpx2
 import orjson
-from django.conf import settings
 from mcp.client.auth import OAuthFlowError, PKCEParameters
 from mcp.client.auth.oauth2 import OAuthContext, check_registration_usable
-from mcp.client.auth.utils import (
-    build_oauth_authorization_server_metadata_discovery_urls,
-    build_protected_resource_metadata_discovery_urls,
-    create_client_registration_request,
-    create_oauth_metadata_request,
-    extract_resource_metadata_from_www_auth,
-    extract_scope_from_www_auth,
-    get_client_metadata_scopes,
-    handle_auth_metadata_response,
-    handle_protected_resource_response,
-    handle_registration_response,
-    issuers_match,
-)
-from mcp.shared.auth import (
-    DEFAULT_GRANT_TYPES,
-    OAuthClientInformationFull,
-    OAuthClientMetadata,
-    OAuthMetadata,
-    OAuthToken,
-    ProtectedResourceMetadata,
-)
-from mcp.shared.auth_utils import calculate_token_expiry, check_resource_allowed, resource_url_from_server_url
+from mcp.client.auth.utils import create_client_registration_request, handle_registration_response
+from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
+from mcp.shared.auth_utils import calculate_token_expiry
 from pydantic import AnyUrl, BaseModel, ValidationError
 
-from tools.addresses import AddressRefused
-from tools.mcp import network
+from tools.mcp.discovery import Found, kept, open_client
 from tools.mcp.failures import GrantRefused, SignInFailed
-from tools.safe_fetch import FetchRefused, parsed, place_of, private_places
 
 METHODS: Final = ("client_secret_basic", "client_secret_post", "none")
 """How we may say who we are, the best first."""
@@ -59,48 +34,12 @@ KNOWN_ERRORS: Final = frozenset(
 )
 
 
-class Found(BaseModel):
-    """Where and for what to sign in. resource: the server, as tokens are to be made out for it (RFC 8707)."""
-
-    resource: str
-    scope: str
-    server: OAuthMetadata
-
-    @property
-    def issuer(self) -> str:
-        return str(self.server.issuer)
-
-
 class Tokens(BaseModel):
     """expires_at: seconds since 1970; None: nobody knows."""
 
     access: str
     refresh: str | None
     expires_at: float | None
-
-
-async def discover(url: str, challenge: str) -> Found | None:
-    """Ask a server that has refused us where to sign in; None when it does not say (RFC 9728, 8414).
-
-    Args:
-        challenge: its WWW-Authenticate; may be empty.
-
-    Raises:
-        SignInFailed: it says something that may not be followed, or is not true.
-    """
-    _check(url)
-    refusal = httpx2.Response(401, headers=[(b"www-authenticate", challenge.encode(errors="replace"))])
-    async with _client() as client:
-        resource = await _resource(client, url, extract_resource_metadata_from_www_auth(refusal))
-        server = await _server(client, url, str(resource.authorization_servers[0]) if resource else None)
-    if server is None:
-        return None
-    scope = get_client_metadata_scopes(extract_scope_from_www_auth(refusal), resource, server, [*DEFAULT_GRANT_TYPES])
-    return Found(
-        resource=str(resource.resource) if resource else resource_url_from_server_url(url),
-        scope=scope or "",
-        server=server,
-    )
 
 
 async def register(found: Found, redirect_uri: str) -> OAuthClientInformationFull:
@@ -114,14 +53,14 @@ async def register(found: Found, redirect_uri: str) -> OAuthClientInformationFul
         token_endpoint_auth_method=next((method for method in METHODS if method in offered), None),
         application_type="web" if redirect_uri.startswith("https:") else "native",
     )
-    async with _client() as client:
+    async with open_client() as client:
         answer = await client.send(create_client_registration_request(found.server, us, ""))
         try:
             known = await handle_registration_response(answer)
             check_registration_usable(known)
         except OAuthFlowError:
             raise SignInFailed(f"The authorization server does not register us{_code(answer)}.") from None
-    return known
+    return kept(known)
 
 
 def named(found: Found, client_id: str, secret: str, redirect_uri: str) -> OAuthClientInformationFull:
@@ -182,64 +121,6 @@ async def revoke(found: Found, client: OAuthClientInformationFull, tokens: Token
     await _post(str(found.server.revocation_endpoint), client, said)
 
 
-async def _resource(client: httpx2.AsyncClient, url: str, said: str | None) -> ProtectedResourceMetadata | None:
-    """What a server says of who lets people in; None: nothing."""
-    for place in build_protected_resource_metadata_discovery_urls(said, url):
-        answer = await _asked(client, place)
-        found = await handle_protected_resource_response(answer)
-        if found is not None:
-            if not check_resource_allowed(resource_url_from_server_url(url), str(found.resource)):
-                raise SignInFailed("The server says that one signs in for another server than itself.")
-            return found
-        if answer.status_code >= 500 or answer.status_code == 429:  # that is no word about whether there is one
-            raise SignInFailed("The server does not say at the moment where to sign in.")
-    return None
-
-
-async def _server(client: httpx2.AsyncClient, url: str, issuer: str | None) -> OAuthMetadata | None:
-    """What an authorization server says of itself; without one, what a server says that is its own (2025-03-26)."""
-    for place in build_oauth_authorization_server_metadata_discovery_urls(issuer, url):
-        goes_on, found = await handle_auth_metadata_response(await _asked(client, place))
-        if not goes_on:
-            raise SignInFailed("The authorization server does not answer at the moment.")
-        if found is not None:
-            if not issuers_match(str(found.issuer), issuer or str(httpx2.URL(url).copy_with(raw_path=b"/"))):
-                raise SignInFailed("The authorization server says that it is another one.")
-            await _check_server(found)
-            return found
-    if issuer is not None:
-        raise SignInFailed("The authorization server does not say how to sign in.")
-    return None
-
-
-async def _check_server(server: OAuthMetadata) -> None:
-    if "S256" not in (server.code_challenge_methods_supported or ()):
-        raise SignInFailed("The authorization server does not protect sign-ins (PKCE), so nobody is sent there.")
-    ends = (server.authorization_endpoint, server.token_endpoint, server.registration_endpoint)
-    for end in (*ends, server.revocation_endpoint):
-        if end is not None:
-            _check(str(end))
-    try:
-        await network.check(str(server.authorization_endpoint))
-    except (AddressRefused, OSError) as error:
-        raise SignInFailed(f"Nobody is sent to where the server wants people to sign in: {error}") from error
-
-
-def _check(url: str) -> None:
-    """Raises: SignInFailed: what is said there could be read on its way."""
-    try:
-        address = parsed(url)
-    except FetchRefused as refused:
-        raise SignInFailed(str(refused)) from refused
-    if address.scheme != "https" and place_of(address) not in private_places():
-        raise SignInFailed("One signs in over https:// only.")
-
-
-async def _asked(client: httpx2.AsyncClient, url: str) -> httpx2.Response:
-    _check(url)
-    return await client.send(create_oauth_metadata_request(url))
-
-
 async def _tokens(
     found: Found, client: OAuthClientInformationFull, grant: Mapping[str, str], refreshed: str | None
 ) -> Tokens:
@@ -248,7 +129,7 @@ async def _tokens(
         token = OAuthToken.model_validate_json(answer.content)
     except ValidationError:
         raise SignInFailed("The authorization server gave an answer that is none.") from None
-    if not TOKEN.fullmatch(token.access_token):
+    if not all(TOKEN.fullmatch(each) for each in (token.access_token, token.refresh_token or "none")):
         raise SignInFailed("The authorization server gave a token that is none.")
     until = None if token.expires_in is None else calculate_token_expiry(token.expires_in)
     return Tokens(access=token.access_token, refresh=token.refresh_token or refreshed, expires_at=until)
@@ -257,7 +138,7 @@ async def _tokens(
 async def _post(url: str, us: OAuthClientInformationFull, said: Mapping[str, str]) -> httpx2.Response:
     """Raises: GrantRefused, SignInFailed: the answer is not 200."""
     data, headers = _with_client(us, {**said, "client_id": us.client_id})
-    async with _client() as client:
+    async with open_client() as client:
         answer = await client.post(url, data=data, headers=headers)
     if answer.status_code in (200, 201):
         return answer
@@ -280,16 +161,3 @@ def _code(answer: httpx2.Response) -> str:
         return f" ({answer.status_code})"
     code = said.get("error") if isinstance(said, dict) else None
     return f" ({code})" if isinstance(code, str) and code in KNOWN_ERRORS else f" ({answer.status_code})"
-
-
-@asynccontextmanager
-async def _client() -> AsyncIterator[httpx2.AsyncClient]:
-    """Raises: SignInFailed: for whatever the network raises, and when everything together takes too long."""
-    seconds = settings.WAYMARK_FETCH_SECONDS
-    try:
-        async with asyncio.timeout(seconds), network.client({"Accept": "application/json"}, seconds) as client:
-            yield client
-    except TimeoutError:
-        raise SignInFailed(f"Signing in took longer than {seconds:g} seconds.") from None
-    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-        raise SignInFailed(f"The way to sign in cannot be reached: {error}") from None

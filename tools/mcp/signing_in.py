@@ -10,6 +10,7 @@ import orjson
 import structlog
 from django.conf import settings
 from django.contrib.auth.models import User
+from django.core.exceptions import ImproperlyConfigured
 from django.db import transaction
 from django.db.models import TextChoices
 from django.db.models.functions import Now
@@ -25,7 +26,7 @@ from tools.mcp.models import McpServer, McpSignIn
 if TYPE_CHECKING:
     from mcp.shared.auth import OAuthClientInformationFull
 
-    from tools.mcp.oauth import Found
+    from tools.mcp.discovery import Found
 
 log = structlog.get_logger(__name__)
 
@@ -52,10 +53,10 @@ def state_of(server: McpServer) -> State:
 def look_for(server: McpServer, challenge: str) -> str:
     """Find out where one signs in to a server that lets nobody in, and keep it. Returns why it cannot be done, for
     people; empty when it can."""
-    from tools.mcp import oauth
+    from tools.mcp.discovery import discover
 
     try:
-        found = sessions.ask(oauth.discover(server.url, challenge), _seconds(), CancelToken())
+        found = sessions.ask(discover(server.url, challenge), _seconds(), CancelToken())
     except SignInFailed as failed:
         return clip(f"The server wants a sign-in, which is not possible. {failed}", 500)
     if found is None:
@@ -78,11 +79,12 @@ def begin(server: McpServer, redirect_uri: str, client_id: str = "", secret: str
     from mcp.client.auth import PKCEParameters
 
     from tools.mcp import oauth
+    from tools.mcp.discovery import Found
 
     row = McpSignIn.objects.filter(server=server).first()
     if row is None:
         raise SignInFailed("The server has not asked for a sign-in. Test it.")
-    found = oauth.Found.model_validate(row.found)
+    found = Found.model_validate(row.found)
     client = _client(row, found, redirect_uri, client_id, secret)
     pkce, state = PKCEParameters.generate(), token_urlsafe(32)
     begun = {"verifier": pkce.code_verifier, "redirect_uri": redirect_uri, "client": client.model_dump_json()}
@@ -111,9 +113,10 @@ def finish(user: User, state: str, code: str, issuer: str | None, error: str) ->
     from mcp.shared.auth import OAuthClientInformationFull
 
     from tools.mcp import oauth
+    from tools.mcp.discovery import Found
 
     row, begun = _taken(user, state)
-    found, client = oauth.Found.model_validate(row.found), begun["client"]
+    found, client = Found.model_validate(row.found), begun["client"]
     try:
         validate_authorization_response_iss(issuer, found.server)
     except OAuthFlowError:
@@ -206,12 +209,16 @@ def _revoke(row: McpSignIn) -> None:
     from mcp.shared.auth import OAuthClientInformationFull
 
     from tools.mcp import oauth
+    from tools.mcp.discovery import Found
 
     if not row.is_done:
         return
-    found = oauth.Found.model_validate(row.found)
-    client = OAuthClientInformationFull.model_validate_json(unseal(row.sealed_client))
-    tokens = oauth.Tokens.model_validate_json(unseal(row.sealed_tokens))
+    found = Found.model_validate(row.found)
+    try:
+        client = OAuthClientInformationFull.model_validate_json(unseal(row.sealed_client))
+        tokens = oauth.Tokens.model_validate_json(unseal(row.sealed_tokens))
+    except ImproperlyConfigured:  # the key is gone, and with it the tokens
+        return
 
     async def work() -> None:
         try:

@@ -81,11 +81,12 @@ def _refreshed(row: McpSignIn, tokens: "Tokens") -> str:
     from mcp.shared.auth import OAuthClientInformationFull
 
     from tools.mcp import oauth
+    from tools.mcp.discovery import Found
 
     if tokens.refresh is None:
         return _clear(row)
     client = OAuthClientInformationFull.model_validate_json(unseal(row.sealed_client))
-    asked = loop.submit(oauth.refresh(oauth.Found.model_validate(row.found), client, tokens.refresh))
+    asked = loop.submit(oauth.refresh(Found.model_validate(row.found), client, tokens.refresh))
     try:
         new = asked.result(settings.WAYMARK_FETCH_SECONDS + MARGIN_SECONDS)
     except GrantRefused as refused:
