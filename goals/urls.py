@@ -77,6 +77,7 @@ urlpatterns = [
     path("settings/budget/<uuid:budget_id>/delete/", budget.budget_delete, name="budget_delete"),
     path("settings/mcp/", mcp.settings_mcp, name="settings_mcp"),
     path("settings/mcp/oauth/callback/", mcp_sign_in.mcp_signed_in, name="mcp_signed_in"),
+    path("settings/mcp/oauth/client.json", mcp_sign_in.mcp_client, name="mcp_client"),
     path("settings/mcp/<uuid:server_id>/", mcp.mcp_edit, name="mcp_edit"),
     path("settings/mcp/<uuid:server_id>/sign-in/", mcp_sign_in.mcp_sign_in, name="mcp_sign_in"),
     path("settings/mcp/<uuid:server_id>/sign-out/", mcp_sign_in.mcp_sign_out, name="mcp_sign_out"),

@@ -176,14 +176,17 @@ class _Handler(BaseHTTPRequestHandler):
                     return self._answer(201, self.fake.register(json.loads(body)))
                 if self.headers.get("Content-Type") != "application/x-www-form-urlencoded":
                     raise Refused("invalid_request")
-                client, asked = self._client(), _once(body)
+                asked = _once(body)
+                client = self._client(asked)
                 if self.path == "/revoke":
                     return self._answer(200, self.fake.revoke(asked))
                 return self._answer(200, self.fake.token(asked, client))
             except Refused as refused:
                 return self._refuse(refused)
 
-    def _client(self) -> str:
+    def _client(self, asked: dict[str, str]) -> str:
+        if self.fake.clients.get(asked.get("client_id", ""), ("secret",))[0] == "":  # one without a secret
+            return asked["client_id"]
         kind, _, given = self.headers.get("Authorization", "").partition(" ")
         name, _, secret = base64.b64decode(given).decode().partition(":")
         client = unquote(name)

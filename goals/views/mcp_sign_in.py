@@ -4,7 +4,7 @@ from functools import partial
 from uuid import UUID
 
 from django.contrib import messages
-from django.http import Http404, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext as _
@@ -27,18 +27,35 @@ def mcp_sign_in(request: SignedInRequest, server_id: UUID) -> HttpResponse:
     if signing_in.state_of(server) is signing_in.State.NONE:
         raise Http404
     form = McpClientForm(request.POST if request.method == "POST" else None)
-    back = request.build_absolute_uri(reverse("mcp_signed_in"))
-    page = {"form": form, "row": server, "back": back, "here": "settings", "section": "mcp"}
+    back, document = (request.build_absolute_uri(reverse(name)) for name in ("mcp_signed_in", "mcp_client"))
+    page = {"form": form, "row": server, "back": back, "document": document, "here": "settings", "section": "mcp"}
     if request.method == "POST" and form.is_valid():
         given = form.cleaned_data
         try:
-            away = signing_in.begin(server, back, given["client_id"].strip(), given["secret"].strip())
+            us = signing_in.Us(back, document, given["client_id"].strip(), given["secret"].strip())
+            away = signing_in.begin(server, us)
         except SignInFailed as failed:
             form.add_error(failed.field or None, str(failed))
         else:
             # Not a redirect: the policy of our pages lets forms lead nowhere but here, whatever follows.
             return render(request, "settings/mcp_away.html", page | {"away": away})
     return render(request, "settings/mcp_sign_in.html", page, status=422 if form.is_bound else 200)
+
+
+@require_GET
+def mcp_client(request: HttpRequest) -> JsonResponse:
+    """Who we are, for authorization servers that read it here (client id metadata document); for everybody to see."""
+    here, back = (request.build_absolute_uri(reverse(name)) for name in ("mcp_client", "mcp_signed_in"))
+    return JsonResponse(
+        {
+            "client_id": here,
+            "client_name": "Waymark",
+            "redirect_uris": [back],
+            "grant_types": ["authorization_code", "refresh_token"],
+            "response_types": ["code"],
+            "token_endpoint_auth_method": "none",
+        }
+    )
 
 
 @require_GET

@@ -313,6 +313,22 @@ def test_where_nobody_is_registered_the_user_says_as_whom(browser: Client, fake:
     assert "canary" not in browser.get(reverse("mcp_sign_in", args=[server.pk])).content.decode()
 
 
+def test_who_reads_documents_is_told_of_us_by_one(browser: Client, fake: FakeMcp, oauth: FakeOAuth) -> None:
+    oauth.metadata |= {"registration_endpoint": None, "client_id_metadata_document_supported": True}
+    server = added(browser, fake)
+    path = reverse("mcp_sign_in", args=[server.pk])
+    assert browser.post(path).status_code == 422  # in the clear it is nobody's
+    away = browser.post(path, secure=True).context["away"]
+    document = parse_qs(urlsplit(away).query)["client_id"][0]
+    assert document == "https://testserver/settings/mcp/oauth/client.json"
+    said = Client().get(urlsplit(document).path, secure=True).json()
+    assert said["client_id"] == document
+    oauth.clients[document] = ("", said["redirect_uris"])
+    browser.get(come_back(away), secure=True)
+    assert McpSignIn.objects.get().is_done
+    assert oauth.refusals == []
+
+
 def other(browser: Client, back: str) -> tuple[Client, str]:
     stranger = Client()
     stranger.force_login(UserFactory())

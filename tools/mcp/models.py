@@ -100,6 +100,11 @@ class McpSignIn(models.Model):
         return bool(self.sealed_tokens)
 
     @property
+    def reads_documents(self) -> bool:
+        """The authorization server reads who we are at an address of ours."""
+        return bool(self.found["server"].get("client_id_metadata_document_supported"))
+
+    @property
     def needs_client(self) -> bool:
         """The authorization server has no registration, so its user must have registered us."""
         return not self.found["server"].get("registration_endpoint")

@@ -1,6 +1,7 @@
 """Signing in to a server, in two requests (mission D6): `begin` says where the browser goes, `finish` takes what it
 comes back with."""
 
+from dataclasses import dataclass
 from datetime import timedelta
 from hashlib import sha256
 from secrets import token_urlsafe
@@ -14,6 +15,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import transaction
 from django.db.models import TextChoices
 from django.db.models.functions import Now
+from pydantic import AnyUrl
 
 from memory.ids import new_id
 from memory.secrets import seal, unseal
@@ -43,6 +45,21 @@ class State(TextChoices):
     DONE = "done"
 
 
+@dataclass(frozen=True, slots=True)
+class Us:
+    """What may be said of us to an authorization server.
+
+    redirect_uri: where it sends browsers back to. document: where that and more stands, for those that read it there
+    (client id metadata document); it is of use where they can reach it. client_id, secret: as whom its user has
+    registered us; empty: as last time.
+    """
+
+    redirect_uri: str
+    document: str = ""
+    client_id: str = ""
+    secret: str = ""
+
+
 def state_of(server: McpServer) -> State:
     row: McpSignIn | None = getattr(server, "sign_in", None)
     if row is None:
@@ -65,13 +82,8 @@ def look_for(server: McpServer, challenge: str) -> str:
     return ""
 
 
-def begin(server: McpServer, redirect_uri: str, client_id: str = "", secret: str = "") -> str:
+def begin(server: McpServer, us: Us) -> str:
     """Prepare a sign-in, and return where its user's browser has to go. One that was begun before is over.
-
-    Args:
-        redirect_uri: where it comes back to.
-        client_id, secret: as whom its user has registered us, where the authorization server registers nobody by
-            itself; without, as last time.
 
     Raises:
         SignInFailed: it cannot be begun.
@@ -85,9 +97,9 @@ def begin(server: McpServer, redirect_uri: str, client_id: str = "", secret: str
     if row is None:
         raise SignInFailed("The server has not asked for a sign-in. Test it.")
     found = Found.model_validate(row.found)
-    client = _client(row, found, redirect_uri, client_id, secret)
+    client = _client(row, found, us)
     pkce, state = PKCEParameters.generate(), token_urlsafe(32)
-    begun = {"verifier": pkce.code_verifier, "redirect_uri": redirect_uri, "client": client.model_dump_json()}
+    begun = {"verifier": pkce.code_verifier, "redirect_uri": us.redirect_uri, "client": client.model_dump_json()}
     kept = McpSignIn.objects.filter(pk=row.pk, found=row.found).update(
         state=_digest(state),
         state_until=Now() + timedelta(minutes=MINUTES),
@@ -95,7 +107,7 @@ def begin(server: McpServer, redirect_uri: str, client_id: str = "", secret: str
     )
     if not kept:
         raise SignInFailed(OVER)
-    return oauth.authorization_url(found, client, pkce, state, redirect_uri)
+    return oauth.authorization_url(found, client, pkce, state, us.redirect_uri)
 
 
 def finish(user: User, state: str, code: str, issuer: str | None, error: str) -> McpServer:
@@ -174,21 +186,22 @@ def _keep(server: McpServer, found: "Found") -> None:
             row.save(update_fields=["found"])
 
 
-def _client(
-    row: McpSignIn, found: "Found", redirect_uri: str, client_id: str, secret: str
-) -> "OAuthClientInformationFull":
+def _client(row: McpSignIn, found: "Found", us: Us) -> "OAuthClientInformationFull":
     """As whom we sign in: registered anew each time, because who was once may be forgotten, which nobody would tell."""
+    from mcp.client.auth.utils import create_client_info_from_metadata_url, should_use_client_metadata_url
     from mcp.shared.auth import OAuthClientInformationFull
 
     from tools.mcp import oauth
 
     if not row.needs_client:
-        return sessions.ask(oauth.register(found, redirect_uri), _seconds(), CancelToken())
-    if client_id:
-        return oauth.named(found, client_id, secret, redirect_uri)
-    if not row.sealed_client:
-        raise SignInFailed(f"{row.host} must be told of Waymark first. Which client id did it give you?", "client_id")
-    return OAuthClientInformationFull.model_validate_json(unseal(row.sealed_client))
+        return sessions.ask(oauth.register(found, us.redirect_uri), _seconds(), CancelToken())
+    if us.client_id:
+        return oauth.named(found, us.client_id, us.secret, us.redirect_uri)
+    if row.sealed_client:
+        return OAuthClientInformationFull.model_validate_json(unseal(row.sealed_client))
+    if should_use_client_metadata_url(found.server, us.document) and us.document.startswith("https:"):
+        return create_client_info_from_metadata_url(us.document, [AnyUrl(us.redirect_uri)])
+    raise SignInFailed(f"{row.host} must be told of Waymark first. Which client id did it give you?", "client_id")
 
 
 def _taken(user: User, state: str) -> tuple[McpSignIn, dict[str, str]]:

@@ -224,7 +224,7 @@ def test_a_sign_in_that_is_over_is_told_to_the_model_and_no_token_ever(
         settings.WAYMARK_FETCH_PRIVATE.append(oauth.place)
         guard(fake, oauth)
         server = services.check(services.add(goal.user, services.Named("shop", fake.address)))
-        back = parse_qs(urlsplit(come_back(signing_in.begin(server, "http://testserver/back"))).query)
+        back = parse_qs(urlsplit(come_back(signing_in.begin(server, signing_in.Us("http://testserver/back")))).query)
         signing_in.finish(goal.user, back["state"][0], back["code"][0], back["iss"][0], "")
         server = services.check(McpServer.objects.get())
         services.accept(server, [each.digest for each in read(server.seen)], ["look"])

@@ -87,7 +87,7 @@ def test_nothing_inside_and_nothing_in_the_clear_is_an_end_of_it(
         assert end != "authorization"
         if end == "registration":
             with pytest.raises(SignInFailed, match=NOT_THERE):
-                signing_in.begin(row.server, "http://testserver/back")
+                signing_in.begin(row.server, signing_in.Us("http://testserver/back"))
         return
     assert NOT_THERE.search(server.error)
     assert "canary" not in server.error
