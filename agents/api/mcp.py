@@ -36,7 +36,7 @@ class McpServers(ApiView):
     def post(self, request: Request) -> Response:
         """Nothing is connected yet: check it, look at its tools, and accept those that agents may have."""
         given = self.body(McpServerBody)
-        with _refusing("invalid"):
+        with _refusing():
             server = services.add(self.user, services.Named(**given))
         server.refresh_from_db()
         return Response(shape_of(request, server), status=201)
@@ -54,7 +54,7 @@ class OneMcpServer(ApiView):
         """Another address or command is another server: check it, and accept its tools anew."""
         server, given = _mine(self, server_id), self.body(McpChangeBody)
         enabled = given.pop("enabled", None)
-        with _refusing("invalid"):
+        with _refusing():
             services.edit(server, services.Changes(**given))
         if enabled is not None:
             services.switch(server, on=enabled)
@@ -84,17 +84,19 @@ class AcceptMcpTools(ApiView):
         """Agents have exactly these from their next run on. 400 with the code `changed` when one is described
         differently now."""
         server, given = _mine(self, server_id), self.body(AcceptBody)
-        with _refusing("changed"):
+        try:
             services.accept(server, given["digests"], given.get("reads_only", []))
+        except services.NotTaken as not_taken:
+            raise Refused("changed", str(not_taken)) from not_taken
         return Response(shape_of(request, _mine(self, server_id)))
 
 
 @contextmanager
-def _refusing(code: str) -> Iterator[None]:
+def _refusing() -> Iterator[None]:
     try:
         yield
     except services.NotTaken as not_taken:
-        raise Refused(code, str(not_taken)) from not_taken
+        raise Refused("invalid", str(not_taken)) from not_taken
 
 
 def _mine(view: ApiView, server_id: UUID) -> Any:

@@ -27,7 +27,8 @@ def mcp_sign_in(request: SignedInRequest, server_id: UUID) -> HttpResponse:
     if signing_in.state_of(server) is signing_in.State.NONE:
         raise Http404
     form = McpClientForm(request.POST if request.method == "POST" else None)
-    back, document = (request.build_absolute_uri(reverse(name)) for name in ("mcp_signed_in", "mcp_client"))
+    back = request.build_absolute_uri(reverse("mcp_signed_in"))
+    document = request.build_absolute_uri(reverse("mcp_client")) if request.is_secure() else ""
     page = {"form": form, "row": server, "back": back, "document": document, "here": "settings", "section": "mcp"}
     if request.method == "POST" and form.is_valid():
         given = form.cleaned_data

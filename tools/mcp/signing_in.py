@@ -50,7 +50,7 @@ class Us:
     """What may be said of us to an authorization server.
 
     redirect_uri: where it sends browsers back to. document: where that and more stands, for those that read it there
-    (client id metadata document); it is of use where they can reach it. client_id, secret: as whom its user has
+    (client id metadata document), over https; empty: nowhere. client_id, secret: as whom its user has
     registered us; empty: as last time.
     """
 
@@ -199,7 +199,7 @@ def _client(row: McpSignIn, found: "Found", us: Us) -> "OAuthClientInformationFu
         return oauth.named(found, us.client_id, us.secret, us.redirect_uri)
     if row.sealed_client:
         return OAuthClientInformationFull.model_validate_json(unseal(row.sealed_client))
-    if should_use_client_metadata_url(found.server, us.document) and us.document.startswith("https:"):
+    if should_use_client_metadata_url(found.server, us.document):
         return create_client_info_from_metadata_url(us.document, [AnyUrl(us.redirect_uri)])
     raise SignInFailed(f"{row.host} must be told of Waymark first. Which client id did it give you?", "client_id")
 
