@@ -12,6 +12,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from agents.services import assistant_of
+from memory.pool import orm
 from tests.factories import UserFactory, bearer
 from tests.mcp_server import FakeMcp, fake_mcp, tool
 from tools.mcp import loop, services, sessions
@@ -91,6 +92,21 @@ def test_another_address_is_another_server(
     assert fakes[1].methods
     assert set(fakes[1].heard) == {""}
     assert "canary" not in browser.get(reverse("mcp_edit", args=[server.pk])).content.decode()
+
+
+def test_what_the_old_address_says_is_not_kept_of_the_new_one(
+    server: McpServer, fakes: tuple[FakeMcp, FakeMcp]
+) -> None:
+    """It was moved while it was looked at."""
+
+    def move() -> None:
+        with orm():
+            services.edit(server, services.Changes(url=fakes[1].address))
+
+    fakes[0].before_list = move
+    services.check(server)
+    server.refresh_from_db()
+    assert (server.url, server.seen, server.error, server.checked_at) == (fakes[1].address, [], "", None)
 
 
 def test_credentials_that_are_given_with_the_address_are_for_it(

@@ -22,6 +22,7 @@ from tools.base import ToolContext, ToolError
 from tools.cancel import CancelToken
 from tools.mcp import loop, offered, services, sessions
 from tools.mcp.definitions import read
+from tools.mcp.failures import SignInFailed
 from tools.mcp.models import McpServer, McpSignIn
 from tools.mcp.oauth import Tokens
 from tools.mcp.tokens import access_token
@@ -405,6 +406,19 @@ def test_what_went_wrong_there_is_said_in_known_words_only(browser: Client, fake
 
 def test_back_leads_only_who_is_signed_in_here(fake: FakeMcp, oauth: FakeOAuth) -> None:
     assert Client().get(reverse("mcp_signed_in"), {"state": "x", "code": "y"}).status_code == 302
+
+
+def test_one_answer_of_a_user_is_taken_at_a_time(browser: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each may hold a thread for as long as an authorization server likes (threat T16)."""
+    said = []
+
+    def meanwhile(*_: Any) -> None:
+        said.append(browser.get(reverse("mcp_signed_in")).status_code)
+        raise SignInFailed("x")
+
+    monkeypatch.setattr("tools.mcp.signing_in.finish", meanwhile)
+    browser.get(reverse("mcp_signed_in"))
+    assert said == [429]
 
 
 def test_signing_in_to_servers_of_others_is_none(browser: Client, fake: FakeMcp, oauth: FakeOAuth) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
+from memory.pool import orm
 from tests.factories import UserFactory
 from tests.mcp_server import FakeMcp, fake_mcp
 from tests.oauth_server import FakeOAuth, fake_oauth, guard
@@ -120,6 +121,22 @@ def test_nobody_signs_in_for_another_server(fake: FakeMcp, oauth: FakeOAuth) -> 
 def test_nobody_signs_in_to_a_server_in_the_clear(fake: FakeMcp, oauth: FakeOAuth) -> None:
     server = services.add(UserFactory(), services.Named("shop", "http://tools.example.org/mcp"))
     assert "https:// only" in signing_in.look_for(server, fake.challenge)
+
+
+def test_where_one_signs_in_is_not_kept_of_another_address(
+    fake: FakeMcp, oauth: FakeOAuth, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server was moved while it was asked."""
+    server, said = services.add(UserFactory(), services.Named("shop", fake.address)), oauth.document()
+
+    def move() -> dict[str, Any]:
+        with orm():
+            services.edit(server, services.Changes(url="https://other.example.org/mcp"))
+        return said
+
+    monkeypatch.setattr(oauth, "document", move)
+    services.check(server)
+    assert not McpSignIn.objects.exists()
 
 
 def test_who_we_were_to_one_is_nothing_for_another(fake: FakeMcp, oauth: FakeOAuth, settings: Settings) -> None:
