@@ -1,4 +1,4 @@
-"""The page of MCP servers: name one, look at its tools, agree to them."""
+"""The page of MCP servers: name one, look at its tools, agree to them, change it."""
 
 from uuid import UUID
 
@@ -11,7 +11,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from agents.live.cards import plain
 from agents.outside import waits_outside
 from agents.signed_in import SignedInRequest, signed_in
-from goals.mcp_form import McpServerForm
+from goals.mcp_form import McpEditForm, McpServerForm
 from tools.mcp import services
 from tools.mcp.definitions import MOST_TOOLS
 from tools.mcp.models import McpServer
@@ -35,11 +35,31 @@ def settings_mcp(request: SignedInRequest) -> HttpResponse:
     return _page(request, form, status=422 if form.is_bound else 200)
 
 
+@require_http_methods(["GET", "POST"])
+@signed_in
+@waits_outside
+def mcp_edit(request: SignedInRequest, server_id: UUID) -> HttpResponse:
+    """Change a server; one that has moved is looked at at once."""
+    server = mine(request, server_id)
+    form = McpEditForm(server, request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        try:
+            services.edit(server, form.changes())
+        except services.NotTaken as not_taken:
+            form.add_error(not_taken.field if not_taken.field in form.fields else None, str(not_taken))
+        else:
+            services.check(mine(request, server_id))
+            messages.success(request, _("Saved."))
+            return redirect("settings_mcp")
+    page = {"form": form, "row": server, "here": "settings", "section": "mcp"}
+    return render(request, "settings/mcp_edit.html", page, status=422 if form.is_bound else 200)
+
+
 @require_POST
 @signed_in
 @waits_outside
 def mcp_check(request: SignedInRequest, server_id: UUID) -> HttpResponse:
-    server = services.check(_mine(request, server_id))
+    server = services.check(mine(request, server_id))
     if not server.error:
         messages.success(request, _("The server answers. It has %(n)d tools.") % {"n": len(server.seen)})
     return redirect("settings_mcp")
@@ -48,7 +68,7 @@ def mcp_check(request: SignedInRequest, server_id: UUID) -> HttpResponse:
 @require_POST
 @signed_in
 def mcp_accept(request: SignedInRequest, server_id: UUID) -> HttpResponse:
-    server, chosen = _mine(request, server_id), request.POST
+    server, chosen = mine(request, server_id), request.POST
     try:
         services.accept(server, chosen.getlist("digest"), chosen.getlist("reads_only"))
     except services.TooMany as too_many:
@@ -64,14 +84,14 @@ def mcp_accept(request: SignedInRequest, server_id: UUID) -> HttpResponse:
 @require_POST
 @signed_in
 def mcp_switch(request: SignedInRequest, server_id: UUID) -> HttpResponse:
-    services.switch(_mine(request, server_id), on="on" in request.POST)
+    services.switch(mine(request, server_id), on="on" in request.POST)
     return redirect("settings_mcp")
 
 
 @require_POST
 @signed_in
 def mcp_delete(request: SignedInRequest, server_id: UUID) -> HttpResponse:
-    services.remove(_mine(request, server_id))
+    services.remove(mine(request, server_id))
     messages.success(request, _("The server and its credentials are removed."))
     return redirect("settings_mcp")
 
@@ -88,7 +108,7 @@ def _page(
         State.UNUSABLE: _("cannot be used"),
     }
     found = []
-    for row in McpServer.objects.for_user(request.user):
+    for row in McpServer.objects.for_user(request.user).select_related("sign_in"):
         tools = standing(row)
         if row == choosing:
             digests, reads = request.POST.getlist("digest"), request.POST.getlist("reads_only")
@@ -113,5 +133,5 @@ def _is_first(tool: Standing) -> bool:
     return tool.chosen or tool.state in (State.CHANGED, State.GONE)
 
 
-def _mine(request: SignedInRequest, server_id: UUID) -> McpServer:
-    return get_object_or_404(McpServer.objects.for_user(request.user).select_related("user"), pk=server_id)
+def mine(request: SignedInRequest, server_id: UUID) -> McpServer:
+    return get_object_or_404(McpServer.objects.for_user(request.user).select_related("user", "sign_in"), pk=server_id)

@@ -16,8 +16,9 @@ from django.db.models.functions import Now
 from memory.pool import DATABASE_AWAY, orm
 from memory.secrets import unseal
 from tools.mcp import stdio
+from tools.mcp.bearer import Bearer
 from tools.mcp.definitions import mended
-from tools.mcp.models import McpServer, Transport
+from tools.mcp.models import McpServer, McpSignIn, Transport
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -28,7 +29,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True)
 class Target:
-    """Where a server is, as its row says. Two that are equal are the same connection."""
+    """Where a server is, as its row says, and by which sign-in. Two that are equal are the same connection."""
 
     server_id: UUID
     name: str
@@ -36,10 +37,13 @@ class Target:
     url: str
     argv: tuple[str, ...]
     sealed_headers: str
+    grant: UUID | None = None
 
 
 def target_of(row: McpServer) -> Target:
-    return Target(row.pk, row.name, row.transport, row.url, tuple(row.argv), row.sealed_headers)
+    sign_in: McpSignIn | None = getattr(row, "sign_in", None)
+    grant = sign_in.grant if sign_in and sign_in.is_done else None
+    return Target(row.pk, row.name, row.transport, row.url, tuple(row.argv), row.sealed_headers, grant)
 
 
 @asynccontextmanager
@@ -77,7 +81,7 @@ async def _http(target: Target) -> AsyncIterator[tuple[Any, Any]]:
     await network.check(target.url)
     headers = orjson.loads(unseal(target.sealed_headers) or "{}")
     async with (
-        network.client(headers, settings.WAYMARK_MCP_SECONDS) as client,
+        network.client(headers, settings.WAYMARK_MCP_SECONDS, lambda checked: Bearer(checked, target.grant)) as client,
         streamable_http_client(target.url, http_client=client) as streams,
     ):
         yield streams

@@ -4,7 +4,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ("tools", "0012_open_questions"),
+        ("tools", "0013_mcp_sign_in"),
     ]
 
     operations = [
