@@ -22,6 +22,7 @@ from memory.agent_history import (
 from memory.attachment import Attachment as Attachment
 from memory.ids import new_id
 from memory.learning import Learning as Learning
+from memory.note_version import NoteVersion as NoteVersion
 from memory.owned import OwnedQuerySet as OwnedQuerySet
 
 
@@ -282,6 +283,9 @@ class Note(models.Model):
     title = models.CharField(max_length=TITLE_LENGTH)
     body = models.TextField(blank=True, default="")
     author = models.CharField(max_length=10, choices=Author, default=Author.USER)
+    edited_by = models.CharField(
+        max_length=10, choices=Author, blank=True, default="", db_default="", help_text="Empty: its author, so far"
+    )
     sources = models.JSONField(
         default=list, blank=True, db_default=[], help_text="Whose texts its writer had read (memory.marks)"
     )

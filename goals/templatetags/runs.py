@@ -7,7 +7,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from goals.outlook_words import figure as written
-from memory.models import AgentRun, Note, RunStatus
+from memory.models import AgentRun, RunStatus
 from memory.text import clip, without_marks
 from tools.models import AgentAction
 
@@ -111,11 +111,6 @@ def lower_first(words: str) -> str:
 def excerpt(body: str) -> str:
     """The first words of a note, without the marks that only its page turns into form."""
     return clip(without_marks(body[: 4 * EXCERPT]), EXCERPT)
-
-
-@register.filter
-def was_changed(note: Note) -> bool:
-    return note.updated_at - note.created_at > timedelta(minutes=1)
 
 
 @register.filter
