@@ -18,7 +18,7 @@ from tools.seen import typed
 LONGEST: Final = 500
 SHORTEST: Final = 8
 """Characters of a quote that is not a whole message: fewer are found in whatever somebody wrote."""
-MOST: Final = 50
+MOST_QUOTES: Final = 50
 FIRST_WITHOUT_BLANKS: Final = "\u0e00"
 """Thai, and most of what comes after it, is written without blanks between words."""
 
@@ -54,12 +54,12 @@ def joined(evidence: Sequence[JsonValue], more: Sequence[Quote]) -> list[JsonVal
     """Evidence as it is stored, with some more; the same quote of the same message is there once.
 
     Raises:
-        NotSaid: more than MOST.
+        NotSaid: more than MOST_QUOTES.
     """
     stored = [each.model_dump(mode="json") for each in more]
     whole = [*evidence, *(each for place, each in enumerate(stored) if each not in [*evidence, *stored[:place]])]
-    if len(whole) > MOST:
-        raise NotSaid(f"At most {MOST} quotes are kept as evidence of one thing.")
+    if len(whole) > MOST_QUOTES:
+        raise NotSaid(f"At most {MOST_QUOTES} quotes are kept as evidence of one thing.")
     return whole
 
 

@@ -1,5 +1,5 @@
-"""What agents keep in mind: read, added to, corrected and taken back. What is done to it answers an action, which can be
-undone."""
+"""What agents keep in mind: read, added to, corrected and taken back. What is done to it answers an action, which can
+be undone."""
 
 from typing import Any
 from uuid import UUID

@@ -47,6 +47,7 @@ def test_a_learning_opens_its_source_and_is_told_from_then_on(goal: Goal, say: S
     assert (learning.text, learning.author) == (MORNINGS, "agent")
     assert learning.message is not None
     assert learning.message.content == "I only ever run before work"
+    assert learning.action is not None
     assert AgentAction.objects.get(pk=learning.action).tool == "manage_learning"
     assert f"<learnings>\\n1. {MORNINGS}\\n</learnings>" in told(say, llm)
     assert told(say, llm).count("<learnings>") == 1  # said once, as long as it stays so
