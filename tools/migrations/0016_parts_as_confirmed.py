@@ -21,7 +21,8 @@ UPDATE tools_part SET name = left(name, 80) || ' (' || left(id::text, 8) || '-' 
 WHERE id IN (
   SELECT id FROM (
     SELECT id, row_number() OVER (PARTITION BY thread_id, upper(name) ORDER BY created_at, id) AS place FROM tools_part
-  ) same WHERE place > 1)
+  ) same WHERE place > 1);
+SET CONSTRAINTS ALL IMMEDIATE;
 """
 
 
