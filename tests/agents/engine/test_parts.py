@@ -30,6 +30,7 @@ from tools.models import AgentAction, Approval, ApprovalState, Cause
 from tools.part_deeds import confirm_part, decide_proposal, delete_record
 from tools.part_models import KINDS, Part, Proposal, ProposalState, Record, Standing
 from tools.parts import RecordRefused, digest_of
+from tools.quotes import MOST_QUOTES
 from tools.registry import all_tools
 from tools.signature import digest
 
@@ -107,9 +108,16 @@ def test_no_evidence_at_all_keeps_nothing(act: Act) -> None:
     assert not kept()
 
 
-def test_a_short_message_counts_as_a_whole(act: Act) -> None:
-    assert act("create_emerging_part", "Alone", **new_part("Alo")).status == "error"
-    assert act("create_emerging_part", "Alone", **new_part("Alone")).status == "done"
+def test_more_quotes_than_are_kept_are_refused_before_they_are_looked_for(act: Act, part: Part) -> None:
+    """The schema says so; nothing is locked or read for it."""
+    for tool, arguments in (
+        ("create_emerging_part", new_part(name="Other")),
+        ("update_part_attributes", {"id": str(part.pk)}),
+        ("add_evidence", {"id": str(part.pk)}),
+        ("create_assessment", {"text": "Tense today."}),
+    ):
+        refused = act(tool, **{**arguments, "evidence": [QUOTE] * (MOST_QUOTES + 1)})
+        assert "The arguments are not valid" in refused.error, tool
 
 
 def test_what_the_agent_said_is_no_evidence(act: Act, say: Say, llm: LLMServer) -> None:
