@@ -5,7 +5,9 @@ blanks may differ, and enough of them to say something. What an agent or a tool 
 helper's task is none of it, whoever repeats it.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from functools import reduce
 from operator import or_
@@ -21,6 +23,8 @@ from tools.seen import typed
 from tools.words import amount, is_whole
 
 LONGEST: Final = 500
+AROUND: Final = 200
+"""Characters of its message that are shown on each side of a quote."""
 MOST_QUOTES: Final = 50
 WORDS: Final = 3
 LETTERS: Final = 15
@@ -133,7 +137,44 @@ def _places(quote: str, text: str) -> Iterator[int]:
         at = text.find(quote, at + 1)
 
 
-def messages_of(evidence: Iterable[Quote]) -> dict[UUID, str]:
-    """The messages that quotes stand in, by id."""
-    found = ThreadMessage.objects.filter(pk__in={each.message for each in evidence})
-    return dict(found.values_list("pk", "content"))
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """Where a quote stands: as it was written, with what stands before and after it. run: that answered the message."""
+
+    before: str
+    quote: str
+    after: str
+    run: UUID | None
+
+
+def passages(quotes: Iterable[Quote]) -> dict[Quote, Passage]:
+    """The passages that quotes stand in; none of a message that is gone. One message at a time is held in memory."""
+    wanted: dict[UUID, set[Quote]] = {}
+    for quote in quotes:
+        wanted.setdefault(quote.message, set()).add(quote)
+    messages = ThreadMessage.objects.filter(pk__in=wanted).values_list("pk", "content", "run")
+    found: dict[Quote, Passage] = {}
+    for pk, content, run in messages.iterator(chunk_size=1):
+        found |= {quote: around for quote in wanted[pk] if (around := _around(quote.quote, content, run))}
+    return found
+
+
+def _around(quote: str, content: str, run: UUID | None) -> Passage | None:
+    blanks_differ = re.compile(r"\s+".join(map(re.escape, quote.split())))
+    for found in blanks_differ.finditer(content):
+        begin, end = found.span()
+        if is_whole(content, begin, end):
+            return Passage(_last_words(content[:begin]), found[0], _first_words(content[end:]), run)
+    return None
+
+
+def _first_words(text: str) -> str:
+    """At most AROUND characters, cut at a blank if there is one."""
+    if len(text) <= AROUND:
+        return text
+    words, blank, _rest = text[:AROUND].rpartition(" ")
+    return f"{words if blank else text[:AROUND]}…"
+
+
+def _last_words(text: str) -> str:
+    return _first_words(text[::-1])[::-1]

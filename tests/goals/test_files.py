@@ -91,7 +91,8 @@ def test_the_page_lists_saves_takes_in_and_deletes_without_script(browser: Clien
 
     saved = browser.get(f"{page(goal)}saved/log.csv")
     assert content_of(saved) == b"1,2\n"
-    answer = browser.post(f"{page(goal)}delete/", {"path": "log.csv"})
+    answer = browser.post(f"{page(goal)}delete/", {"path": "log.csv"}, follow=True)
+    assert answer.redirect_chain, "a reload deletes nothing again"
     assert "“log.csv” is deleted." in answer.text
     action = AgentAction.objects.get(tool="delete_file")
     assert f"/actions/{action.pk}/undo" in answer.text
