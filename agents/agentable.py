@@ -1,8 +1,8 @@
 """What an agent can be put to work on. Kinds differ by these hooks, never by type checks."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Final
 from uuid import UUID
 
 from django.apps import apps
@@ -15,6 +15,9 @@ from memory.ids import new_id
 from memory.models import RunStatus, Thread
 from tools.base import Audience
 
+CHECK_IN: Final = "agent_check_in"
+"""Context type of a run that the clock has begun: what it says is posted only where it uses a tool to say it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -25,6 +28,15 @@ class Limits:
     same_tool: int
     failures: int
     history_entries: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """What an agent will do by itself. said: when, in words. own: the id of what it has set itself, and may drop."""
+
+    said: str
+    intent: str
+    own: UUID | None = None
 
 
 class Agentable(models.Model):
@@ -84,9 +96,27 @@ class Agentable(models.Model):
         """The thread of the agent whose standing words (`tools.trust`) hold here."""
         return self.thread_id
 
-    def limits(self) -> Limits:
+    def remembered(self) -> Mapping[str, str]:
+        """Sections of the context of this kind's own, by name, each as lines; empty when there is nothing (any more).
+        The model is told of one when it has changed (`memory.context`)."""
+        return {}
+
+    def beside(self) -> str:
+        """HTML of this kind's own, at the top of the panel beside its conversation."""
+        return ""
+
+    def ahead(self) -> Sequence[Ahead]:
+        """What it will do by itself, whenever that is; for those who look on, and for itself."""
+        return ()
+
+    def limits(self, context_type: str = "") -> Limits:
+        """
+        Args:
+            context_type: of the run; a check-in may take few calls of the model (mission A12).
+        """
+        few = settings.WAYMARK_CHECK_IN_CALLS if context_type == CHECK_IN else settings.WAYMARK_MAX_ITERATIONS
         return Limits(
-            settings.WAYMARK_MAX_ITERATIONS,
+            min(few, settings.WAYMARK_MAX_ITERATIONS),
             settings.WAYMARK_MAX_SECONDS,
             settings.WAYMARK_MAX_SAME_TOOL,
             settings.WAYMARK_MAX_FAILURES,

@@ -40,6 +40,8 @@ class UserAgent(Trusting):
     stand_in = models.ForeignKey(
         ModelConnection, models.SET_NULL, null=True, blank=True, related_name="+", help_text="When a model is away"
     )
+    quiet_from = models.TimeField(null=True, blank=True, help_text="From then on agents begin nothing by themselves")
+    quiet_to = models.TimeField(null=True, blank=True)
     welcomed = models.BooleanField(default=False, help_text="Whether the first run was finished or skipped")
 
     prompt = "assistant"
@@ -106,8 +108,8 @@ class AgentTask(Agentable):
         """What a goal keeps to a model of its own stays there when it sends helpers off."""
         return agentable_of(self.parent).connection_id()
 
-    def limits(self) -> Limits:
-        limits = super().limits()
+    def limits(self, context_type: str = "") -> Limits:
+        limits = super().limits(context_type)
         return dataclasses.replace(
             limits,
             iterations=min(limits.iterations, settings.WAYMARK_TASK_ITERATIONS),

@@ -18,7 +18,8 @@ from goals.api.costs import Costs
 from goals.api.files import GoalFile, GoalFiles
 from goals.api.goals import GoalEvents, GoalMessages, Goals, OneGoal
 from goals.api.learnings import GoalLearnings
-from goals.api.notes import GoalNotes, OneNote
+from goals.api.measured import GoalMeasurements, GoalTarget, OneMeasurement
+from goals.api.notes import GoalNotes, NoteVersions, OneNote, RestoreNote
 from goals.api.parts import (
     ConfirmPart,
     DecideProposal,
@@ -30,6 +31,7 @@ from goals.api.parts import (
     OneProposal,
 )
 from goals.api.runs import OneRun, RestartRun, RetryRun, RunActions, Runs, StopRun
+from goals.api.schedules import AssistantSchedules, BeginSchedule, GoalSchedules, OneSchedule
 from goals.api.sessions import GoalSessions, OneSession
 from goals.api.undo import UndoGoal, UndoRun
 
@@ -47,8 +49,17 @@ urlpatterns = declared(
         path("goals/<id:goal_id>/files", GoalFiles.as_view(), name="goal_files"),
         path("goals/<id:goal_id>/files/<path:path>", GoalFile.as_view(), name="goal_file"),
         path("notes/<id:note_id>", OneNote.as_view(), name="note"),
+        path("notes/<id:note_id>/versions", NoteVersions.as_view(), name="note_versions"),
+        path("notes/<id:note_id>/versions/<id:version_id>/restore", RestoreNote.as_view(), name="note_restore"),
         path("goals/<id:goal_id>/learnings", GoalLearnings.as_view(), name="goal_learnings"),
         path("learnings/<id:learning_id>", OneLearning.as_view(), name="learning"),
+        path("goals/<id:goal_id>/schedules", GoalSchedules.as_view(), name="goal_schedules"),
+        path("agent/schedules", AssistantSchedules.as_view(), name="agent_schedules"),
+        path("schedules/<id:schedule_id>", OneSchedule.as_view(), name="schedule"),
+        path("schedules/<id:schedule_id>/begin", BeginSchedule.as_view(), name="schedule_begin"),
+        path("goals/<id:goal_id>/target", GoalTarget.as_view(), name="goal_target"),
+        path("goals/<id:goal_id>/measurements", GoalMeasurements.as_view(), name="goal_measurements"),
+        path("measurements/<id:measurement_id>", OneMeasurement.as_view(), name="measurement"),
         path("goals/<id:goal_id>/parts", GoalParts.as_view(), name="goal_parts"),
         path("parts/<id:part_id>", OnePart.as_view(), name="part"),
         path("parts/<id:part_id>/confirm", ConfirmPart.as_view(), name="part_confirm"),

@@ -179,7 +179,9 @@ STORAGES = {
 }
 
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2_000_000
+DATA_UPLOAD_MAX_NUMBER_FIELDS = 5_000  # two for each tool of the largest MCP server
 from config.asking import *  # noqa: E402, F403 (all after .env was read)
+from config.limits import *  # noqa: E402, F403
 from config.mcp import *  # noqa: E402, F403
 from config.rest import *  # noqa: E402, F403
 from config.spending import *  # noqa: E402, F403
@@ -198,10 +200,15 @@ WAYMARK_REQUEST_SECONDS = env.float("WAYMARK_REQUEST_SECONDS", default=60)
 WAYMARK_CONNECTIONS_PER_ADDRESS = env.int("WAYMARK_CONNECTIONS_PER_ADDRESS", default=200)
 
 # -- What agents are and may do --------------------------------------------------------------------------------------
+# What else is done every minute, by every worker: it must bear that.
+WAYMARK_BY_THE_CLOCK = ["goals.firing.fire_due"]
 AGENT_KINDS = ["goals.models.Goal", "agents.models.UserAgent", "agents.models.AgentTask"]
 AGENT_TOOLS = [
     "agents.tools.SendMessage",
     "agents.tools.CreateTask",
+    "goals.tools.ScheduleFollowUp",
+    "goals.tools.CancelFollowUp",
+    "goals.tools.RecordMeasurement",
     "agents.plan_tools.MakePlan",
     "agents.plan_tools.MarkSubtaskComplete",
     "tools.builtin.notes.CreateNote",
@@ -231,50 +238,11 @@ AGENT_RESTORERS = [
     "tools.builtin.notes.NoteRestorer",
     "tools.learnings.LearningRestorer",
     "agents.tools.TaskRestorer",
+    "goals.tools.ScheduleRestorer",
+    "goals.tools.MeasurementRestorer",
     "tools.file_restoring.FileRestorer",
     *packs.REFLECTIVE_RESTORERS,
 ]
-
-# Limits of one run (mission B1). Same tool: without anything new. Failures: replies in a row whose calls all failed.
-WAYMARK_MAX_ITERATIONS = env.int("WAYMARK_MAX_ITERATIONS", default=20)
-WAYMARK_MAX_SECONDS = env.float("WAYMARK_MAX_SECONDS", default=600)
-WAYMARK_MAX_SAME_TOOL = env.int("WAYMARK_MAX_SAME_TOOL", default=5)
-WAYMARK_MAX_FAILURES = env.int("WAYMARK_MAX_FAILURES", default=5)
-WAYMARK_MAX_TASKS_PER_MESSAGE = env.int("WAYMARK_MAX_TASKS_PER_MESSAGE", default=10)
-WAYMARK_TASK_ITERATIONS = env.int("WAYMARK_TASK_ITERATIONS", default=20)
-WAYMARK_TASK_WAIT_MINUTES = env.float("WAYMARK_TASK_WAIT_MINUTES", default=30)
-WAYMARK_TASK_HISTORY_ENTRIES = env.int("WAYMARK_TASK_HISTORY_ENTRIES", default=20)
-# Runs of one user at work at once, and in the queue; 0 sets no limit.
-WAYMARK_MAX_RUNNING_PER_USER = env.int("WAYMARK_MAX_RUNNING_PER_USER", default=2)
-WAYMARK_MAX_QUEUED_PER_USER = env.int("WAYMARK_MAX_QUEUED_PER_USER", default=20)
-# Of one user at once in one web process: requests (half of its threads), and pages and devices that follow agents.
-WAYMARK_REQUESTS_PER_USER = env.int("WAYMARK_REQUESTS_PER_USER", default=12)
-WAYMARK_VIEWERS_PER_USER = env.int("WAYMARK_VIEWERS_PER_USER", default=50)
-# Messages that may wait for one agent (0: any number), and calls of one reply.
-WAYMARK_MAX_WAITING_MESSAGES = env.int("WAYMARK_MAX_WAITING_MESSAGES", default=20)
-WAYMARK_MAX_CALLS = env.int("WAYMARK_MAX_CALLS", default=64)
-WAYMARK_MESSAGE_LENGTH = env.int("WAYMARK_MESSAGE_LENGTH", default=100_000)
-WAYMARK_OBSERVATION_LENGTH = env.int("WAYMARK_OBSERVATION_LENGTH", default=20_000)
-
-# Sessions (mission B7, B8): archived when idle, cut when longer than so many tokens; how long a summary may take in
-# seconds, how much of a session it reads in characters, and after how many failures one is made without a model.
-WAYMARK_SESSION_IDLE_MINUTES = env.float("WAYMARK_SESSION_IDLE_MINUTES", default=30)
-WAYMARK_SESSION_TOKENS = env.int("WAYMARK_SESSION_TOKENS", default=80_000)
-WAYMARK_SUMMARY_SECONDS = env.float("WAYMARK_SUMMARY_SECONDS", default=120)
-WAYMARK_SUMMARY_INPUT_LENGTH = env.int("WAYMARK_SUMMARY_INPUT_LENGTH", default=24_000)
-WAYMARK_SUMMARY_TRIES = env.int("WAYMARK_SUMMARY_TRIES", default=3)
-# How much one agent keeps in mind (mission E1): sentences.
-WAYMARK_LEARNINGS = env.int("WAYMARK_LEARNINGS", default=50)
-
-# The health monitor (mission B6): how often it looks, and what is too long.
-WAYMARK_HEALTH_MINUTES = env.float("WAYMARK_HEALTH_MINUTES", default=5)
-WAYMARK_HEALTH_BATCH = env.int("WAYMARK_HEALTH_BATCH", default=200)
-WAYMARK_HEALTH_KEPT_DAYS = env.float("WAYMARK_HEALTH_KEPT_DAYS", default=7)
-WAYMARK_STUCK_MINUTES = env.float("WAYMARK_STUCK_MINUTES", default=30)
-WAYMARK_STALE_GOAL_HOURS = env.float("WAYMARK_STALE_GOAL_HOURS", default=3 if DEBUG else 6)
-WAYMARK_STALE_TASK_HOURS = env.float("WAYMARK_STALE_TASK_HOURS", default=1 if DEBUG else 2)
-WAYMARK_TASK_PAUSE_HOURS = env.float("WAYMARK_TASK_PAUSE_HOURS", default=24)
-WAYMARK_TASK_KEPT_DAYS = env.float("WAYMARK_TASK_KEPT_DAYS", default=15)
 
 # The model used by those who have set up none: a server named in the environment, else the demo.
 OPENAI_BASE_URL = env.str("OPENAI_BASE_URL", default="")

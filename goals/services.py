@@ -11,6 +11,7 @@ from agents.refusals import Refused
 from agents.services import open_thread
 from agents.stopping import close_thread, delete_thread
 from goals.models import Blaze, Goal
+from goals.schedules import begin_to_beat
 from memory.text import clean
 
 DESCRIPTION_LENGTH = 10_000
@@ -25,9 +26,11 @@ def create_goal(user: User, title: str, description: str = "") -> Goal:
     title, description = _checked(title, description)
     with transaction.atomic():
         thread = open_thread(user, Goal.kind())
-        return Goal.objects.create(
+        goal = Goal.objects.create(
             user=user, thread=thread, title=title, description=description, blaze=_least_worn(user)
         )
+        begin_to_beat(thread)
+        return goal
 
 
 def update_goal(goal: Goal, *, title: str | None = None, description: str | None = None) -> Goal:

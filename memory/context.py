@@ -45,7 +45,7 @@ def context_for(
         )
     told = {name: hashlib.sha256(lines.encode()).hexdigest() for name, lines in remembered.items() if lines}
     parts += [
-        _section(name, lines or f"There are no {name} any more.")
+        _section(name, lines or "None any more.")
         for name, lines in remembered.items()
         if told.get(name) != thread.told.get(name)
     ]

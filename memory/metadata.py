@@ -25,6 +25,7 @@ class MessageMetadata(BaseModel):
     attachments: what the user attached, in order.
     action: the audit row that a tool cell shows.
     task, task_title: the sub-agent whose report this is.
+    schedule, schedule_title: by which the clock has brought this, and when that comes, in words.
     thinking: reasoning that the model showed; always interim. seconds: how long it took.
     interim: text that the model said beside its tool calls; shown as a quiet step, not as the answer.
     retryable: whether an error message offers to try again.
@@ -35,7 +36,8 @@ class MessageMetadata(BaseModel):
         waits for that.
     more: whether one press allows more of that budget; dollars: how many, so that the run goes on.
     unpriced: kind of provider and model that have no price, which the run's budget needs.
-    addresses: those in a task's instructions that its sender was given itself (`tools.seen`).
+    addresses: those in instructions of a task or a schedule that whoever wrote them was given, or wrote, themselves
+        (`tools.seen`).
     attempt, of: an error after which the run waits for the model and goes on by itself: which try it waits for, and
         how many there are. next_at: when it goes on.
     """
@@ -46,6 +48,8 @@ class MessageMetadata(BaseModel):
     task: UUID | None = None
     task_title: str = ""
     restarts: UUID | None = None
+    schedule: UUID | None = None
+    schedule_title: str = ""
     decision: UUID | None = None
     thinking: bool = False
     seconds: float | None = None

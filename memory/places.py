@@ -4,8 +4,9 @@ from django.db.models import Max, Q
 
 from memory.models import HistoryEntry, Source, Thread, ThreadMessage
 
-# A run makes one entry of each message that it takes up, in the same order.
-_TAKEN = Q(source=Source.USER) | Q(metadata__has_key="task")
+TAKEN = Q(source=Source.USER) | Q(metadata__has_any_keys=["task", "schedule"])
+"""Messages that an agent is told: of its user, its helpers and the clock. A run makes one entry of each that it takes
+up, in the same order."""
 
 
 def last_position(thread: Thread, seq: int) -> int | None:
@@ -22,6 +23,6 @@ def last_position(thread: Thread, seq: int) -> int | None:
         return None
     of_run = HistoryEntry.objects.filter(thread=thread, run=following.run_id, role="user")
     nth = of_run.filter(seq__lt=following.seq).count()
-    taken = messages.filter(_TAKEN, run=following.run_id).order_by("position")
+    taken = messages.filter(TAKEN, run=following.run_id).order_by("position")
     first_kept = taken.values_list("position", flat=True)[nth : nth + 1].first()
     return None if first_kept is None else first_kept - 1

@@ -18,7 +18,7 @@ REPLACED, TAKEN_BACK, TOLD = "correct_learning", "take_back_learning", "tell_lea
 
 def image(learning: Learning) -> Image:
     return {
-        "thread": str(learning.thread_id),
+        "thread_id": str(learning.thread_id),
         "number": learning.number,
         "text": learning.text,
         "author": learning.author,

@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 
 from django.db import IntegrityError, transaction
 from django.db.models import Model
+from django.db.models.functions import Now
 
 from memory.models import Thread
 from tools.base import ToolContext
@@ -13,14 +14,18 @@ from tools.restoring import CannotRestore, Restorer
 
 
 class RowRestorer(Restorer):
-    """Of rows of one model, which have a user and a thread."""
+    """Of rows of one model, which have a user and a thread.
+
+    stamps: fields that say when a row was last written.
+    """
 
     model: ClassVar[type[Model]]
+    stamps: ClassVar[tuple[str, ...]] = ()
 
     @staticmethod
     @abstractmethod
     def image(row: Any, /) -> Image:
-        """Its fields as JSON, `thread` among them; `sources` only when there are any."""
+        """Its fields as JSON, `thread_id` or `thread` among them; `sources` may be left out when there are none."""
 
     def read(self, owner: int, key: str, *, lock: bool = False) -> Image | None:
         rows = self.model._default_manager.filter(pk=key, user=owner)
@@ -33,12 +38,12 @@ class RowRestorer(Restorer):
             rows.filter(pk=key, user=owner).delete()
             return
         fields: dict[str, Any] = {"sources": []} | image
-        fields["thread_id"] = fields.pop("thread")
+        fields["thread_id"] = fields.pop("thread", None) or fields["thread_id"]
         if not Thread.objects.filter(pk=fields["thread_id"], user=owner).exists():
             raise CannotRestore("the conversation that it belonged to is gone.")
         try:
             with transaction.atomic():
-                rows.update_or_create(pk=key, user_id=owner, defaults=fields)
+                rows.update_or_create(pk=key, user_id=owner, defaults=fields | dict.fromkeys(self.stamps, Now()))
         except IntegrityError as taken:
             raise CannotRestore("another one has taken its place.") from taken
 

@@ -125,7 +125,9 @@ def summon(run_id: UUID) -> Summons | None:
         return None
     with orm():  # a kind's own hooks may ask for more
         modes, packs = agentable.tool_modes(), agentable.tool_packs()
-        remembered = {"learnings": learned(learnings), "notes": noted(notes)} if agentable.remembers else {}
+        remembered: dict[str, str] = {}
+        if agentable.remembers:
+            remembered = {"learnings": learned(learnings), "notes": noted(notes), **agentable.remembered()}
         return Summons(
             agentable=agentable,
             thread=thread,

@@ -9,6 +9,7 @@ from django.conf import settings
 from django.contrib.sessions.models import Session
 from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
+from django.utils.module_loading import import_string
 
 from agents.engine import health, presence
 from agents.engine.archiving import ring_for_due
@@ -35,6 +36,8 @@ def tick() -> None:
             if row and row[0]:
                 Session.objects.filter(expire_date__lt=timezone.now()).delete()
                 ring_for_due()
+        for path in settings.WAYMARK_BY_THE_CLOCK:
+            import_string(path)()
         health.run_if_due()
     except DatabaseError as error:
         log.warning("tick failed", error=str(error))

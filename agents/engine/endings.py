@@ -29,6 +29,8 @@ UNFINISHED = {
 }
 
 
+NOTHING_TO_SAY = assistant("Nothing to say.")
+
 LOOK_AGAIN = 60.0
 """Seconds after which a run that waits for what others hold of its budget is taken up again."""
 
@@ -68,6 +70,12 @@ class Ending:
         if notice:
             cells.append(text_cell(Source.ERROR, notice, MessageMetadata(reason="limit", retryable=False)))
         return cls(RunStatus.SUCCEEDED, settled, report=text, messages=[reply.message], cells=cells)
+
+    def unsaid(self) -> Self:
+        """The same, of which the history alone keeps the last words, and its user is shown errors only."""
+        if self.reason == "empty":
+            return replace(self, status=RunStatus.SUCCEEDED, reason="", error="", messages=[NOTHING_TO_SAY], cells=[])
+        return replace(self, cells=[cell for cell in self.cells if cell.source == Source.ERROR])
 
     @classmethod
     def stopped(cls, run_id: UUID, settled: Settled) -> Self:

@@ -13,6 +13,7 @@ from uuid import UUID
 
 import structlog
 
+from agents.agentable import CHECK_IN
 from agents.budgets.purse import Purse, Unpriced
 from agents.budgets.room import OutOfBudget
 from agents.budgets.worst import NOTHING
@@ -39,9 +40,9 @@ from memory import quarantine, transcript
 from memory.attachments import loader
 from memory.degrade import Remedy
 from memory.messages import Message, ToolUse
-from memory.models import WAITS, RunStatus
+from memory.models import WAITS, RunStatus, Source, ThreadMessage
 from memory.pictures import Pictures
-from memory.pool import DATABASE_AWAY
+from memory.pool import DATABASE_AWAY, orm
 from memory.secrets import Unreadable
 from memory.transcript import Transcript
 from tools.cancel import Cancelled, CancelToken
@@ -202,7 +203,16 @@ class Orchestrator:
         except CallFailed as failed:
             reschedules = self.summons.agentable.reschedules
             return Ending.failed_call(self.held.lease.run_id, failed, thinker.settled, reschedules=reschedules)
-        return Ending.done(steps.last_reply, thinker.settled)
+        ending = Ending.done(steps.last_reply, thinker.settled)
+        return ending.unsaid() if self._speaks_to_nobody() else ending
+
+    def _speaks_to_nobody(self) -> bool:
+        """A check-in that nobody has joined: only what it says through a tool reaches its user (mission A12)."""
+        if self.summons.context_type != CHECK_IN:
+            return False
+        with orm():
+            joined = ThreadMessage.objects.filter(run=self.held.lease.run_id, source=Source.USER)
+            return not joined.exists()
 
     def _handle(self, event: LoopEvent, steps: Steps) -> None:
         match event:
@@ -219,7 +229,7 @@ class Orchestrator:
                     self.purse = steps.thinker.purse = payment.purse_of(self.summons, self.held)
 
     def _loop(self, steps: Steps, messages: list[Message], unanswered: Sequence[ToolUse]) -> CoreLoop:
-        limits, progress = self.summons.agentable.limits(), self.held.progress
+        limits, progress = self.summons.agentable.limits(self.summons.context_type), self.held.progress
         return CoreLoop(
             messages=messages,
             think=Shortening(self.summons, self.held, steps.thinker).agent_call,

@@ -31,6 +31,7 @@ def post(
     *,
     source: Source = Source.USER,
     trigger: Trigger = Trigger.MESSAGE,
+    context_type: str = "",
     metadata: MessageMetadata = PLAIN,
     client_id: UUID | None = None,
     most: int = 0,
@@ -42,7 +43,7 @@ def post(
     `journal.accept`.
 
     Args:
-        trigger: of the new run, if there is one.
+        trigger, context_type: of the new run, if there is one.
         client_id: the same id is accepted once.
         most, most_waiting: how many of the user's runs may be queued, and how many messages may wait for this agent;
             0 sets no limit.
@@ -69,6 +70,7 @@ def post(
         client_id,
         source=source,
         trigger=trigger,
+        context_type=context_type,
         metadata=message.metadata,
         most=most,
         most_waiting=most_waiting,

@@ -51,7 +51,7 @@ SPOKEN = """
 SELECT EXISTS (
   SELECT FROM memory_threadmessage m JOIN agent_actions a ON a.run_id = m.run_id AND a.step = %(step)s
   WHERE m.run_id = %(run)s AND m.thread_id = %(thread)s AND m.source = 'agent' AND m.message_type = 'text'
-    AND NOT m.metadata ?| ARRAY['interim', 'task'] AND m.created_at >= a.created_at)
+    AND NOT m.metadata ?| ARRAY['interim', 'task', 'schedule'] AND m.created_at >= a.created_at)
 """
 
 

@@ -176,6 +176,8 @@ def panel(agent: Agentable) -> SafeString:
         "files": files.order_by("-updated_at")[:FILES_SHOWN],
         "files_count": files.count(),
         "plan": current_plan(thread.pk),
+        "beside": agent.beside(),
+        "ahead": agent.ahead(),
         "notes": notes.defer("body")[:NOTES_SHOWN],
         "notes_count": notes.count(),
         "learnings": learnings.order_by("-number")[:LEARNINGS_SHOWN],

@@ -72,6 +72,9 @@ def step(part: Part) -> Step:
         verb = _("A helper reported")
         html = markdown.render(message.content)
         return Step(message.pk, "report", "done", "list-todo", verb, metadata.task_title, html=html)
+    if part.is_check_in:
+        html = markdown.render(message.content)
+        return Step(message.pk, "report", "done", "clock", _("Looked in:"), metadata.schedule_title, html=html)
     if part.tells_of_wait:
         verb = _("Waited for its budget") if metadata.budget else _("Waited for the model's server")
         return Step(message.pk, "thought", "quiet", "", verb, html=message.content)

@@ -1,7 +1,7 @@
 """Rows of a thread as turns: what a person asked, what the agent did about it, and what it answered.
 
-A turn starts with a user's message or with a helper's report. Messages that wait while a run is busy are no turns yet:
-the run takes them up at its next step and they get their place then.
+A turn starts with a user's message, a helper's report, or a check-in that was due. Messages that wait while a run is
+busy are no turns yet: the run takes them up at its next step and they get their place then.
 """
 
 from bisect import bisect_right
@@ -29,12 +29,12 @@ from memory.models import (
     Thread,
     ThreadMessage,
 )
+from memory.places import TAKEN
 from tools.models import AgentAction
 
 SHOWN: Final = 12
 BUSY: Final = tuple(status for status in LIVE if status != RunStatus.QUEUED)
 
-_starts = Q(source=Source.USER) | Q(metadata__has_key="task")
 # Also those whose run has ended while the next one, which is to take them up, has not begun: until then they stand
 # before its predecessor's answer and not behind it.
 _waits = Q(processed=False) & (Q(run__status__in=BUSY) | ~Q(run__status__in=LIVE) & Q(thread__live_run__isnull=False))
@@ -51,7 +51,7 @@ class Part:
     @property
     def is_step(self) -> bool:
         """Whether it stands on the trail; the rest are answers and errors."""
-        quiet = self.metadata.interim or self.is_report or (self.tells_of_wait and not self.waits)
+        quiet = self.metadata.interim or self.is_report or self.is_check_in or (self.tells_of_wait and not self.waits)
         return self.message.message_type == MessageType.TOOL or quiet
 
     @property
@@ -67,6 +67,10 @@ class Part:
     @property
     def is_report(self) -> bool:
         return self.metadata.task is not None
+
+    @property
+    def is_check_in(self) -> bool:
+        return self.metadata.schedule is not None
 
     @property
     def has_picture(self) -> bool:
@@ -123,7 +127,7 @@ def since(thread: Thread, messages: Q, live: AgentRun | None) -> list[Turn]:
     """
     rows = _messages(thread)
     first = rows.filter(messages).order_by("position").values_list("position", flat=True).first()
-    starts = rows.filter(_starts) if first is None else rows.filter(_starts, position__lt=first)
+    starts = rows.filter(TAKEN) if first is None else rows.filter(TAKEN, position__lt=first)
     start = starts.order_by("-position").values_list("position", flat=True).first()
     return _turns(thread, rows if start is None else rows.filter(position__gte=start), live)
 
@@ -131,7 +135,7 @@ def since(thread: Thread, messages: Q, live: AgentRun | None) -> list[Turn]:
 def where_of(run: AgentRun) -> str:
     """The query and fragment that lead to a run's turn from the address of its conversation; empty when it has none."""
     rows = _messages(run.thread)
-    starts = rows.filter(_starts).order_by("position")
+    starts = rows.filter(TAKEN).order_by("position")
     first = rows.filter(run=run).order_by("position").first()
     turn = first and starts.filter(position__lte=first.position).last()
     if not turn:
@@ -150,7 +154,7 @@ def _messages(thread: Thread) -> QuerySet[ThreadMessage]:
 
 
 def _page(thread: Thread, rows: QuerySet[ThreadMessage], live: AgentRun | None) -> Page:
-    starts = list(rows.filter(_starts).order_by("-position").values_list("position", flat=True)[: SHOWN + 1])
+    starts = list(rows.filter(TAKEN).order_by("-position").values_list("position", flat=True)[: SHOWN + 1])
     if len(starts) <= SHOWN:
         return Page(_turns(thread, rows, live), None)
     turns = _turns(thread, rows.filter(position__gte=starts[SHOWN - 1]), live)
@@ -161,7 +165,7 @@ def _turns(thread: Thread, rows: QuerySet[ThreadMessage], live: AgentRun | None)
     parts = _parts(rows.select_related("run").order_by("position"))
     turns: list[Turn] = []
     for part in parts:
-        if not turns or part.message.source == Source.USER or part.is_report:
+        if not turns or part.message.source == Source.USER or part.is_report or part.is_check_in:
             asked = part.message.source == Source.USER
             turns.append(Turn(part.message.pk, part if asked else None))
             if asked:

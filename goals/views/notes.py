@@ -15,8 +15,10 @@ from agents.signed_in import SignedInRequest, signed_in
 from goals.context import build
 from goals.forms import NoteForm
 from goals.models import Goal
-from memory.models import Note, Thread
-from memory.notes import NoteRefused, create_note, delete_note, search_notes, update_note
+from goals.note_history import history
+from goals.schedules import note_changed
+from memory.models import Note, NoteVersion, Thread
+from memory.notes import NoteRefused, create_note, delete_note, restore, search_notes, update_note
 
 SHOWN = 200
 
@@ -45,6 +47,7 @@ def note(request: SignedInRequest, note_id: UUID) -> HttpResponse:
         update_note(found, title=form.data.get("title", ""), body=_lines(form.data.get("body", "")))
     except NoteRefused as refused:
         return _saved(request, found, str(refused), status=422)
+    note_changed(found.thread)
     return _saved(request, found, _("Saved %(time)s") % {"time": timezone.localtime().strftime("%H:%M")})
 
 
@@ -60,9 +63,20 @@ def note_new(request: SignedInRequest) -> HttpResponse:
         except NoteRefused as refused:
             error = str(refused)
         else:
+            note_changed(made.thread)
             return redirect("note", made.pk)
     chosen = request.GET.get("goal", form.data.get("goal", ""))
     return _page(request, None, view="note", form=form, error=error, chosen=chosen)
+
+
+@require_POST
+@signed_in
+def note_restore(request: SignedInRequest, note_id: UUID, version_id: UUID) -> HttpResponse:
+    versions = NoteVersion.objects.filter(note__user=request.user, note=note_id).select_related("note__thread")
+    restored = restore(get_object_or_404(versions, pk=version_id))
+    note_changed(restored.thread)
+    messages.success(request, _("It says again what it said then. What it said until now is in its history."))
+    return redirect("note", note_id)
 
 
 @require_POST
@@ -99,6 +113,7 @@ def _page(
         "goal": goal,
         "note": shown,
         "view": view,
+        "history": history(shown) if shown else [],
         "rendered": render_markdown(shown.body) if shown else "",
         **extra,
     }

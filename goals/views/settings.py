@@ -26,11 +26,18 @@ YEAR = 365 * 24 * 3600
 @signed_in
 def settings_profile(request: SignedInRequest) -> HttpResponse:
     assistant = assistant_of(request.user)
-    initial = {"name": request.user.first_name, "time_zone": assistant.time_zone}
+    initial = {
+        "name": request.user.first_name,
+        "time_zone": assistant.time_zone,
+        "quiet_from": assistant.quiet_from,
+        "quiet_to": assistant.quiet_to,
+    }
     form = ProfileForm(request.POST or None, initial=initial)
     if request.method == "POST" and form.is_valid():
         try:
-            save_profile(assistant, form.cleaned_data["name"], form.cleaned_data["time_zone"])
+            given = form.cleaned_data
+            quiet = given["quiet_from"], given["quiet_to"]
+            save_profile(assistant, given["name"], given["time_zone"], quiet)
         except Refused as refused:
             form.add_error("time_zone", refused.message)
         else:

@@ -31,6 +31,7 @@ def image(note: Note) -> Image:
 class NoteRestorer(RowRestorer):
     kind = "note"
     model = Note
+    stamps = ("updated_at",)
     image = staticmethod(image)
 
 
@@ -96,7 +97,7 @@ class UpdateNote(Tool[NoteEdit]):
         note = _locked(context, arguments.id)
         before = image(note)
         try:
-            update_note(note, title=arguments.title, body=arguments.body, sources=context.sources)
+            update_note(note, title=arguments.title, body=arguments.body, editor=Author.AGENT, sources=context.sources)
         except NoteRefused as refused:
             raise ToolError(str(refused)) from refused
         after = image(note)

@@ -27,7 +27,7 @@ SET CONSTRAINTS ALL IMMEDIATE;
 
 
 class Migration(migrations.Migration):
-    dependencies = [("tools", "0012_open_questions")]
+    dependencies = [("tools", "0014_mcp_complaints")]
 
     operations = [
         migrations.RenameField("part", "confirmed", "confirmed_words"),

@@ -25,8 +25,8 @@ WITH t AS (
     OR (SELECT count(*) FROM {QUEUED_OF_USER.format(user="memory_thread.user_id")}) < %(most)s)
   RETURNING live_run),
 r AS (
-  INSERT INTO memory_agentrun (id, thread_id, status, trigger)
-  SELECT live_run, %(thread)s, 'queued', %(trigger)s FROM t WHERE live_run = %(run)s),
+  INSERT INTO memory_agentrun (id, thread_id, status, trigger, context_type)
+  SELECT live_run, %(thread)s, 'queued', %(trigger)s, %(context_type)s FROM t WHERE live_run = %(run)s),
 w AS (
   UPDATE memory_agentrun AS run SET
     status = CASE WHEN run.status IN ('waiting_approval', 'waiting_budget') THEN 'queued' ELSE run.status END,
@@ -59,6 +59,7 @@ def accept(
     *,
     source: str = Source.USER,
     trigger: str = Trigger.MESSAGE,
+    context_type: str = "",
     metadata: Mapping[str, object] = NOTHING,
     most: int = 0,
     most_waiting: int = 0,
@@ -69,6 +70,7 @@ def accept(
     `most_waiting` messages wait for this agent already.
 
     Args:
+        trigger, context_type: of the new run, if there is one.
         most, most_waiting: 0 sets no limit.
         on: the connection of an open transaction that the message belongs to; None commits by itself.
 
@@ -83,6 +85,7 @@ def accept(
         "client": client_message_id,
         "source": source,
         "trigger": trigger,
+        "context_type": context_type,
         "metadata": as_json(metadata),
         "most": most,
         "most_waiting": most_waiting,

@@ -14,9 +14,11 @@ from memory.context import Context
 from memory.ids import new_id
 from memory.messages import BLOCKS, WORDLESS, Message
 
-# A report cannot close its tag, and so speak as the user. It is written by a model that may have read anything.
+# What others than the user say cannot close its tag, and so speak as the user: a model that may have read anything
+# has written it.
 ESCAPED = "replace(replace(replace(content, '&', '&amp;'), '<', '&lt;'), '>', '&gt;')"
-REPORT = f"'<task_report>' || {ESCAPED} || '</task_report>'"
+TAG = "CASE WHEN metadata ? 'schedule' THEN 'check_in' ELSE 'task_report' END"
+BY_OTHERS = f"'<' || {TAG} || '>' || {ESCAPED} || '</' || {TAG} || '>'"
 
 # Strict vendors refuse a message without words (case HIS-04), and who reads it looks for them.
 SAID = f"CASE n.content WHEN '' THEN '{WORDLESS}' ELSE n.content END"
@@ -32,7 +34,7 @@ m AS (
   WHERE memory_threadmessage.id = q.id AND NOT memory_threadmessage.processed
   RETURNING memory_threadmessage.id, memory_threadmessage.position, metadata ? 'decision' AS decides,
     metadata ? 'attachments' AS attaches,
-    CASE source WHEN 'user' THEN content ELSE {REPORT} END AS content),
+    CASE source WHEN 'user' THEN content ELSE {BY_OTHERS} END AS content),
 n AS (SELECT row_number() OVER (ORDER BY position) AS place, id, attaches, content FROM m),
 h AS (
   INSERT INTO memory_historyentry (thread_id, run_id, seq, role, blocks)
@@ -168,7 +170,8 @@ TOOK = f"""
 WITH h AS (SELECT seq, blocks FROM memory_historyentry WHERE thread_id = %(thread)s AND seq >= %(first)s),
 m AS (
   SELECT id, position FROM memory_threadmessage
-  WHERE thread_id = %(thread)s AND run_id = %(run)s AND processed AND (source = 'user' OR metadata ? 'task')
+  WHERE thread_id = %(thread)s AND run_id = %(run)s AND processed
+    AND (source = 'user' OR metadata ?| ARRAY['task', 'schedule'])
   ORDER BY position DESC LIMIT (SELECT count(*) FROM h))
 SELECT (SELECT jsonb_agg(blocks ORDER BY seq) FROM h), (SELECT array_agg(id ORDER BY position) FROM m), t.sources
 FROM memory_agentrun run JOIN memory_thread t ON t.id = run.thread_id WHERE {FENCE} AND EXISTS (SELECT FROM h)

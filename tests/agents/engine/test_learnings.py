@@ -101,7 +101,7 @@ def test_what_holds_no_more_is_taken_back(goal: Goal, say: Say, llm: LLMServer) 
     assert MORNINGS in told(say, llm)
     learns(say, llm, replaces=1)
     assert not hold(goal)
-    assert "There are no learnings any more." in told(say, llm)
+    assert "<learnings>\\nNone any more.\\n</learnings>" in told(say, llm)
 
 
 @pytest.mark.parametrize("lesson", [{"text": "Has a dog."}, {"text": "Runs at noon.", "replaces": 1}, {"replaces": 1}])

@@ -1,0 +1,200 @@
+"""Schedules: every write that a face or a tool may ask for (mission A12)."""
+
+import zoneinfo
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.utils import timezone
+from django.utils.formats import date_format
+from django.utils.translation import gettext as _
+
+from agents.agentable import Ahead
+from agents.models import UserAgent
+from agents.refusals import Refused
+from goals import spoken_time, when
+from goals.schedule import Schedule, ScheduleKind
+from memory.marks import names
+from memory.models import Author, Thread
+from memory.text import clean, clip
+
+MOST: Final = 50
+"""Of one agent."""
+REVIEW_AFTER: Final = timedelta(minutes=15)
+
+
+def zone_of(user_id: int) -> zoneinfo.ZoneInfo:
+    return zoneinfo.ZoneInfo(_zone_name(user_id))
+
+
+def _zone_name(user_id: int) -> str:
+    found = UserAgent.objects.filter(user=user_id).values_list("time_zone", flat=True).first()
+    return found or "Etc/UTC"
+
+
+def add(thread: Thread, time: str, intent: str = "", *, only_if_changed: bool = False) -> Schedule:
+    """What a user sets.
+
+    Args:
+        time: in words, such as "every weekday 8:00" or "in 3 days"; or a rule of cron.
+
+    Raises:
+        Refused: the time is not understood or has passed, the intent is too long, or there are too many.
+    """
+    schedule = Schedule(user_id=thread.user_id, thread=thread, only_if_changed=only_if_changed)
+    _set_time(schedule, time)
+    _set_intent(schedule, intent)
+    return _added(schedule)
+
+
+def follow_up(thread: Thread, at: datetime, intent: str, sources: Sequence[str] = ()) -> Schedule:
+    """What an agent sets itself, once.
+
+    Args:
+        sources: whose texts it has read (`memory.marks`).
+
+    Raises:
+        Refused: the intent is too long, or there are too many.
+    """
+    schedule = Schedule(
+        user_id=thread.user_id,
+        thread=thread,
+        kind=ScheduleKind.ONCE,
+        author=Author.AGENT,
+        next_at=at,
+        sources=names(sources),
+    )
+    _set_intent(schedule, intent)
+    return _added(schedule)
+
+
+def _added(schedule: Schedule) -> Schedule:
+    with transaction.atomic():
+        Thread.objects.select_for_update(no_key=True).get(pk=schedule.thread_id)
+        mine = Schedule.objects.filter(thread=schedule.thread_id).set_by_somebody()
+        if mine.exclude(next_at=None, paused=False).count() >= MOST:
+            raise Refused("too_many", _("An agent may have %(n)d times at most.") % {"n": MOST})
+        schedule.save(force_insert=True)
+    return schedule
+
+
+def change(
+    schedule: Schedule, *, time: str | None = None, intent: str | None = None, only_if_changed: bool | None = None
+) -> None:
+    """Raises: Refused, as `add`."""
+    if intent is not None:
+        _set_intent(schedule, intent)
+    if only_if_changed is not None:
+        schedule.only_if_changed = only_if_changed
+    if time is not None:
+        _set_time(schedule, time)
+        schedule.paused = False
+    schedule.save(update_fields=["kind", "rule", "next_at", "paused", "intent", "only_if_changed"])
+
+
+def pause(schedule: Schedule) -> None:
+    """Nothing comes until it is resumed. What is to come once is kept, too: its moment may pass."""
+    Schedule.objects.filter(pk=schedule.pk).update(paused=True)
+
+
+def resume(schedule: Schedule) -> None:
+    """Times that passed meanwhile are not caught up; of what was to come once its moment is."""
+    schedule.paused = False
+    if schedule.kind == ScheduleKind.RECURRING:
+        schedule.next_at = next_of(schedule, timezone.now())
+    schedule.save(update_fields=["paused", "next_at"])
+
+
+def remove(schedule: Schedule) -> None:
+    schedule.delete()
+
+
+def next_of(schedule: Schedule, now: datetime) -> datetime:
+    """When a recurring one comes next."""
+    zone = zone_of(schedule.user_id)
+    last = datetime.fromisoformat(schedule.last_slot) if schedule.last_slot else None
+    return when.instant(when.following(schedule.rule, zone, now, last), zone)
+
+
+def rezone(user: User) -> None:
+    """Its user's wall is elsewhere: what recurs comes by the new one, never twice at one time of it. Moments stay."""
+    for schedule in Schedule.objects.for_user(user).filter(kind=ScheduleKind.RECURRING, next_at__isnull=False):
+        Schedule.objects.filter(pk=schedule.pk).update(next_at=next_of(schedule, timezone.now()))
+
+
+def note_changed(thread: Thread) -> None:
+    """The user has changed a note: its agent looks at it some minutes after the last change (debounced)."""
+    at = timezone.now() + REVIEW_AFTER
+    Schedule.objects.update_or_create(
+        thread=thread,
+        kind=ScheduleKind.REVIEW,
+        defaults={"next_at": at},
+        create_defaults={"next_at": at, "user_id": thread.user_id, "only_if_changed": True},
+    )
+
+
+def begin_to_beat(thread: Thread) -> None:
+    """Of a new goal: its agent looks in now and then, however silent it is."""
+    at = timezone.now() + timedelta(hours=settings.WAYMARK_HEARTBEAT_HOURS[0])
+    Schedule.objects.create(
+        thread=thread, user_id=thread.user_id, kind=ScheduleKind.HEARTBEAT, next_at=at, only_if_changed=True
+    )
+
+
+def ahead(thread_id: UUID) -> list[Ahead]:
+    """What somebody has set for an agent and is still to come."""
+    coming = Schedule.objects.filter(thread=thread_id, paused=False, next_at__isnull=False).set_by_somebody()
+    return [
+        Ahead(said(each), each.intent, each.pk if each.author == Author.AGENT else None)
+        for each in coming.order_by("next_at")
+    ]
+
+
+def ahead_said(coming: Sequence[Ahead]) -> str:
+    """What is to come, for the agent: a line each."""
+    return "\n".join(
+        f"- {each.said}: {clip(each.intent, 300) or 'look in'}" + (f" (yours, id {each.own})" if each.own else "")
+        for each in coming
+    )
+
+
+def said(schedule: Schedule) -> str:
+    """When it comes, in words: "every weekday 08:00"; of what comes once the moment."""
+    if schedule.kind == ScheduleKind.RECURRING:
+        return spoken_time.said(schedule.rule)
+    if schedule.kind == ScheduleKind.REVIEW:
+        return _("after you changed a note")
+    if schedule.kind == ScheduleKind.HEARTBEAT:
+        return _("after a while without a word")
+    return _("once, %(moment)s") % {"moment": moment_said(schedule)}
+
+
+def moment_said(schedule: Schedule) -> str:
+    """The moment of what comes, or came, once, on its user's wall."""
+    moment = schedule.next_at or schedule.last_at
+    return date_format(moment.astimezone(zone_of(schedule.user_id)), "D j M, H:i") if moment else ""
+
+
+def _set_time(schedule: Schedule, time: str) -> None:
+    now = timezone.now().astimezone(zone_of(schedule.user_id))
+    try:
+        schedule.rule, schedule.kind = spoken_time.rule_of(time), ScheduleKind.RECURRING
+    except when.Unclear as no_rule:
+        try:
+            schedule.rule, schedule.kind, schedule.next_at = "", ScheduleKind.ONCE, spoken_time.moment_of(time, now)
+        except when.Unclear as no_moment:
+            problem = no_rule if time.strip().lower().startswith("every") else no_moment
+            raise Refused("time", str(problem)) from None
+    else:
+        schedule.next_at = next_of(schedule, now)
+
+
+def _set_intent(schedule: Schedule, intent: str) -> None:
+    schedule.intent = clean(intent).strip()
+    if len(schedule.intent) > Schedule.INTENT_LENGTH:
+        most = Schedule.INTENT_LENGTH
+        raise Refused("too_long", _("At most %(n)d characters say what it is to do.") % {"n": most})

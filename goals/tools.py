@@ -1,0 +1,169 @@
+"""What the model may do to goals."""
+
+from datetime import date, timedelta
+from uuid import UUID
+
+from django.utils import timezone
+from pydantic import Field
+
+from agents.refusals import Refused
+from goals import measuring, schedules
+from goals.measured import Measurement, Target
+from goals.schedule import Schedule, ScheduleKind
+from memory.learnings import Origin
+from memory.models import Author, Thread
+from memory.text import clip
+from tools.base import Arguments, Audience, Effect, Outcome, Reversal, Tool, ToolContext, ToolError, Wording
+from tools.changes import Image, UndoRecord
+from tools.rows import RowRestorer
+
+LONGEST_HOURS = 30 * 24
+
+
+def image(schedule: Schedule) -> Image:
+    """What somebody has set, and when it comes next; not what became of the last time."""
+    return {
+        "thread_id": str(schedule.thread_id),
+        "kind": schedule.kind,
+        "author": schedule.author,
+        "intent": schedule.intent,
+        "sources": schedule.sources,
+        "next_at": schedule.next_at.isoformat() if schedule.next_at else None,
+    }
+
+
+class ScheduleRestorer(RowRestorer):
+    kind = "schedule"
+    model = Schedule
+    image = staticmethod(image)
+
+    def refusal(self, now: Image | None, target: Image | None) -> str:
+        came = now is not None and target is None and now["next_at"] is None
+        return "Its time has come." if came else ""
+
+
+class FollowUp(Arguments):
+    intent: str = Field(
+        min_length=1,
+        max_length=Schedule.INTENT_LENGTH,
+        description="What you will do then; you see it as it stands here.",
+    )
+    hours: float = Field(ge=1, le=LONGEST_HOURS, description="From now: 1 hour to 30 days.")
+
+
+class ScheduleFollowUp(Tool[FollowUp]):
+    name = "schedule_follow_up"
+    description = (
+        "Look in again later by yourself, once: to ask how something went, or to look whether something has changed. "
+        "What recurs is the user's to set."
+    )
+    wording = Wording("clock", "Setting a follow-up", "Set a follow-up", "Could not set a follow-up")
+    effect = Effect.LOCAL
+    reversal = Reversal.UNDOABLE
+    audience = frozenset({Audience.CONVERSATION})
+    parallel_safe = False
+    contained = True
+    is_work = False
+    Arguments = FollowUp
+
+    def subject(self, arguments: FollowUp) -> str:
+        return clip(arguments.intent, 80)
+
+    def run(self, arguments: FollowUp, context: ToolContext) -> Outcome:
+        at = timezone.now() + timedelta(hours=arguments.hours)
+        thread = Thread(pk=context.thread_id, user_id=context.user_id)
+        try:
+            schedule = schedules.follow_up(thread, at, arguments.intent, context.sources)
+        except Refused as refused:
+            raise ToolError(refused.message) from refused
+        change = ScheduleRestorer().change(str(schedule.pk), clip(schedule.intent, 80), None, image(schedule))
+        return Outcome(
+            f"You will look in {schedules.said(schedule)} (id {schedule.pk}).",
+            clip(schedule.intent, 80),
+            UndoRecord(changes=(change,)),
+        )
+
+
+class OneFollowUp(Arguments):
+    id: UUID = Field(description="Of the follow-up, as schedule_follow_up gave it.")
+
+
+class CancelFollowUp(Tool[OneFollowUp]):
+    name = "cancel_follow_up"
+    description = "Drop a follow-up of yours that is not needed any more."
+    wording = Wording("clock", "Dropping a follow-up", "Dropped a follow-up", "Could not drop the follow-up")
+    effect = Effect.LOCAL
+    reversal = Reversal.UNDOABLE
+    audience = frozenset({Audience.CONVERSATION})
+    parallel_safe = False
+    contained = True
+    is_work = False
+    Arguments = OneFollowUp
+
+    def run(self, arguments: OneFollowUp, context: ToolContext) -> Outcome:
+        mine = Schedule.objects.select_for_update().filter(thread=context.thread_id, author=Author.AGENT)
+        schedule = mine.filter(pk=arguments.id, kind=ScheduleKind.ONCE, next_at__isnull=False).first()
+        if schedule is None:
+            raise ToolError("You have no follow-up with this id that is still to come.")
+        change = ScheduleRestorer().change(str(schedule.pk), clip(schedule.intent, 80), image(schedule), None)
+        summary = clip(schedule.intent, 80)
+        schedules.remove(schedule)
+        return Outcome("It is dropped.", summary, UndoRecord(changes=(change,)))
+
+
+def measurement_image(found: Measurement) -> Image:
+    return {
+        "thread_id": str(found.thread_id),
+        "value": found.value,
+        "day": found.day.isoformat(),
+        "note": found.note,
+        "author": found.author,
+        "sources": found.sources,
+        "message_id": str(found.message_id) if found.message_id else None,
+        "action": str(found.action) if found.action else None,
+    }
+
+
+class MeasurementRestorer(RowRestorer):
+    kind = "measurement"
+    model = Measurement
+    image = staticmethod(measurement_image)
+
+
+class Reading(Arguments):
+    value: float
+    day: date | None = Field(None, description="On which it was measured, as 2026-11-29; leave it out for today.")
+    note: str = Field("", max_length=Measurement.NOTE_LENGTH, description="What shows it: who said or wrote it, where.")
+
+
+class RecordMeasurement(Tool[Reading]):
+    name = "record_measurement"
+    description = (
+        "Write down a measured value of what <target> names, when the user tells you one or a file or page shows one. "
+        "Never estimate."
+    )
+    wording = Wording("bookmark", "Writing down a measurement", "Measured", "Could not write down the measurement")
+    effect = Effect.LOCAL
+    reversal = Reversal.UNDOABLE
+    audience = frozenset({Audience.CONVERSATION})
+    parallel_safe = False
+    contained = True
+    Arguments = Reading
+
+    def subject(self, arguments: Reading) -> str:
+        return f"{arguments.value:g}"
+
+    def run(self, arguments: Reading, context: ToolContext) -> Outcome:
+        thread = Thread(pk=context.thread_id, user_id=context.user_id)
+        target = Target.objects.filter(thread=context.thread_id).first()
+        if target is None:
+            raise ToolError("Nothing is measured here. The user sets a target on the page of the goal.")
+        origin = Origin(context.run_id, context.action_id, context.sources)
+        try:
+            found = measuring.measure(thread, arguments.value, arguments.day, arguments.note, origin)
+        except Refused as refused:
+            raise ToolError(refused.message) from refused
+        said = f"{found.value:g} {target.unit}".strip()
+        change = MeasurementRestorer().change(str(found.pk), said, None, measurement_image(found))
+        stands = measuring.outlook(context.thread_id)
+        return Outcome(measuring.said(stands) if stands else "Written down.", said, UndoRecord(changes=(change,)))

@@ -1,0 +1,64 @@
+"""A person says when an agent is to look in, pauses that, lets it begin at once and drops it (mission A12)."""
+
+import pytest
+from django.contrib.auth.models import User
+from django.utils import timezone
+from playwright.sync_api import Browser, Page, expect
+from pytest_django.live_server_helper import LiveServer
+
+from goals.models import Schedule
+from goals.services import create_goal
+from tests.browser.access import WIDE, assert_usable
+from tests.browser.conftest import signed_in
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+
+@pytest.mark.parametrize("script", [True, False], ids=["with script", "without script"])
+def test_a_person_sets_a_time_and_changes_their_mind(
+    script: bool, browser: Browser, live_server: LiveServer, user: User
+) -> None:
+    goal = create_goal(user, "Move house")
+    window = signed_in(browser, live_server.url, user, java_script_enabled=script)
+    page: Page = window.new_page()
+    page.set_viewport_size(WIDE)
+    page.goto(f"/goals/{goal.pk}/")
+    if script:
+        page.locator("#panel-schedule summary").click()
+    else:
+        page.goto(f"/threads/{goal.thread_id}/schedule/")
+    if script:
+        page.get_by_role("link", name="Set a time").click()
+    expect(page.get_by_text("No times set")).to_be_visible()
+    page.get_by_label("When").fill("now and then")
+    page.get_by_label("What for").fill("Look for new flats.")
+    page.get_by_role("button", name="Set", exact=True).click()
+    expect(page.get_by_role("alert")).to_contain_text("“now and then” is not understood")
+    expect(page.get_by_label("What for")).to_have_value("Look for new flats.")
+    if script:
+        assert_usable(page)
+        page.set_viewport_size(WIDE)
+    page.get_by_label("When").fill("weekdays at 8")
+    page.get_by_role("button", name="Set", exact=True).click()
+    times = page.get_by_role("list", name="Times")
+    expect(times.get_by_text("Every weekday 08:00")).to_be_visible()
+    expect(times.get_by_text("Look for new flats.")).to_be_visible()
+    Schedule.objects.filter(kind="recurring").update(last_at=timezone.now(), last_result="unchanged")
+    page.get_by_role("button", name="Pause: every weekday 08:00").click()
+    expect(times.get_by_text("comes when you resume it")).to_be_visible()
+    expect(times.get_by_text("No model was called.")).to_be_visible()
+    if script:
+        assert_usable(page)
+        page.set_viewport_size(WIDE)
+    page.get_by_role("button", name="Resume: every weekday 08:00").click()
+    expect(times.get_by_text("next ")).to_be_visible()
+    page.get_by_role("button", name="Look in now: every weekday 08:00").click()
+    expect(page.get_by_text("The agent looks in now.")).to_be_visible()
+    page.goto(f"/goals/{goal.pk}/")
+    expect(page.get_by_text("Every weekday 08:00: Look for new flats.")).to_be_visible()
+    expect(page.get_by_text("Looked in:")).to_be_visible()
+    page.goto(f"/threads/{goal.thread_id}/schedule/")
+    page.get_by_role("button", name="Delete: every weekday 08:00").click()
+    if script:
+        page.get_by_role("button", name="Delete: every weekday 08:00").click()
+    expect(page.get_by_text("It is deleted.")).to_be_visible()
