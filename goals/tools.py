@@ -11,11 +11,11 @@ from goals import measuring, schedules
 from goals.measured import Measurement, Target
 from goals.schedule import Schedule, ScheduleKind
 from memory.learnings import Origin
-from memory.models import Author, Thread
+from memory.models import Author
 from memory.text import clip
 from tools.base import Arguments, Audience, Effect, Outcome, Reversal, Tool, ToolContext, ToolError, Wording
 from tools.changes import Image, UndoRecord
-from tools.rows import RowRestorer
+from tools.rows import RowRestorer, thread_of
 
 LONGEST_HOURS = 30 * 24
 
@@ -71,7 +71,7 @@ class ScheduleFollowUp(Tool[FollowUp]):
 
     def run(self, arguments: FollowUp, context: ToolContext) -> Outcome:
         at = timezone.now() + timedelta(hours=arguments.hours)
-        thread = Thread(pk=context.thread_id, user_id=context.user_id)
+        thread = thread_of(context)
         try:
             schedule = schedules.follow_up(thread, at, arguments.intent, context.sources)
         except Refused as refused:
@@ -154,7 +154,7 @@ class RecordMeasurement(Tool[Reading]):
         return f"{arguments.value:g}"
 
     def run(self, arguments: Reading, context: ToolContext) -> Outcome:
-        thread = Thread(pk=context.thread_id, user_id=context.user_id)
+        thread = thread_of(context)
         target = Target.objects.filter(thread=context.thread_id).first()
         if target is None:
             raise ToolError("Nothing is measured here. The user sets a target on the page of the goal.")
