@@ -1,5 +1,7 @@
 """What the page of a conversation is made of, whichever agent it is with."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID, uuid4
@@ -34,9 +36,13 @@ def conversation(request: HttpRequest, thread: Thread, *, error: str = "", conte
     }
 
 
-def done_at(address: str, action: AgentAction) -> str:
-    """The address of a page that is to say, once it was redirected to, what was just done there (`done_here`)."""
-    return f"{address}?{urlencode({'done': action.pk})}"
+def done_at(address: str, action: AgentAction, asked: Mapping[str, str] = MappingProxyType({})) -> str:
+    """The address of a page that is to say, once it was redirected to, what was just done there (`done_here`).
+
+    Args:
+        asked: its query: where in the page its person was.
+    """
+    return f"{address}?{urlencode({**asked, 'done': action.pk})}"
 
 
 def done_here(request: SignedInRequest, thread: Thread) -> AgentAction | None:

@@ -48,7 +48,8 @@ def goal_file_delete(request: SignedInRequest, goal_id: UUID) -> HttpResponse:
         return _page(request, goal, error=str(refused), status=422)
     if deleted is None:
         raise Http404
-    return redirect(done_at(reverse("goal_files", args=[goal.pk]), deleted))
+    after = {"after": request.POST["after"]} if request.POST.get("after") else {}
+    return redirect(done_at(reverse("goal_files", args=[goal.pk]), deleted, after))
 
 
 def _goal(request: SignedInRequest, goal_id: UUID) -> Goal:

@@ -112,7 +112,7 @@ def _decided(
         return _page(request, goal, error=str(refused), status=422)
     if action is None:
         raise Http404
-    return redirect(done_at(reverse("goal_parts", args=[goal.pk]), action))
+    return redirect(done_at(reverse("goal_parts", args=[goal.pk]), action, request.GET.dict()))
 
 
 def _page(request: SignedInRequest, goal: Goal, *, error: str = "", status: int = 200) -> HttpResponse:

@@ -233,7 +233,7 @@ def test_a_page_stays_where_it_is_when_a_file_is_deleted(
     browser: Client, goal: Goal, folder: Folder, many: list[str]
 ) -> None:
     first, second = many[100], many[101]
-    deleted = browser.post(f"{page(goal)}delete/", {"path": first, "after": many[99]}).text
+    deleted = browser.post(f"{page(goal)}delete/", {"path": first, "after": many[99]}, follow=True).text
     assert re.findall(r'download dir="auto">([^<]+)</a>', deleted)[0] == second
     assert "From the first file" in deleted
     assert "No more files." in browser.get(page(goal), {"after": many[-1]}).text

@@ -271,6 +271,10 @@ def test_records_come_in_pages(client: Client, goal: Goal) -> None:
         address = older[0].replace("&amp;", "&") if older else None
     assert seen == [f"Part {number:02}" for number in reversed(range(45))]
     assert client.get(f"{page(goal)}?part=x&proposal=99").status_code == 200
+    third = client.get(f"{page(goal)}?part=3&done=x").text
+    (delete,) = re.findall(rf'action="([^"]*/kept/part/{Part.objects.get(name="Part 01").pk}/delete/[^"]*)"', third)
+    shown = client.post(delete, follow=True).text
+    assert ("is deleted." in shown, "Part 02" in shown) == (True, True), "its person stays on the page"
 
 
 def test_what_cannot_be_seen_is_named_where_a_person_decides(client: Client, goal: Goal) -> None:
