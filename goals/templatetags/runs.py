@@ -60,6 +60,7 @@ def trigger_words(run: AgentRun) -> str:
         "report": _("a report of its task"),
         "retry": _("another try"),
         "decision": _("your decision"),
+        "schedule": _("the clock"),
     }
     return words.get(run.trigger, run.trigger)
 
