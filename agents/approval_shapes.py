@@ -5,7 +5,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from agents.proposals import Proposal
+from agents.proposed_call import ProposedCall
 from agents.serializers import Strict, TextField
 from tools.models import Approval, ApprovalState, Cause
 from tools.trust import Earned, Scope
@@ -46,7 +46,7 @@ class ApprovalShape(serializers.ModelSerializer[Approval]):
     def to_representation(self, approval: Approval) -> dict[str, Any]:
         """What a call would change is read once for all that says something of it. Context `earned`: of the user."""
         is_open = approval.state == ApprovalState.REQUESTED
-        self._proposal = Proposal(approval.action) if is_open else None
+        self._proposal = ProposedCall(approval.action) if is_open else None
         shown: dict[str, Any] = super().to_representation(approval)
         return shown
 

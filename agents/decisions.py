@@ -18,7 +18,7 @@ from agents.engine.crashpoints import crashpoint
 from agents.live.announce import announce_action
 from agents.live.steps import intention
 from agents.locked_call import LockedCall, locked
-from agents.proposals import Proposal
+from agents.proposed_call import ProposedCall
 from agents.refusals import Refused
 from memory.marks import mark
 from memory.messages import ToolUse
@@ -60,7 +60,7 @@ def decide(
     Args:
         action: from the user's own door, with an approval.
         state: APPROVED or REJECTED.
-        shown: what the user has seen (`Proposal.shown`).
+        shown: what the user has seen (`ProposedCall.shown`).
         reason: for the model; cut where nobody reads on.
         always: what the user allows from now on, when they approve.
 
@@ -197,7 +197,7 @@ def _check(call: LockedCall, approval: Approval, shown: str) -> None:
         raise Refused("closed", SETTLED[ApprovalState.CANCELLED])
     if Approval.objects.filter(pk=approval.pk, expires_at__lte=Now()).exists():
         raise Refused("expired", SETTLED[ApprovalState.EXPIRED])
-    if approval.digest != digest(call.action.tool, call.action.arguments) or shown != Proposal(call.action).shown:
+    if approval.digest != digest(call.action.tool, call.action.arguments) or shown != ProposedCall(call.action).shown:
         raise Refused("changed", "This is not what you were shown. Look at it again before you decide.")
 
 

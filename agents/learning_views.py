@@ -7,14 +7,16 @@ from uuid import UUID
 from django.contrib import messages
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 
 from agents.agentable import Agentable, agentable_of
+from agents.pages import done_at, done_here
 from agents.signed_in import SignedInRequest, signed_in
 from memory.learnings import LearningRefused, erase
 from memory.models import Learning, Thread
-from tools.learnings import correct, take_back, tell
+from tools.learnings import REPLACED, TOLD, correct, take_back, tell
 from tools.models import AgentAction
 
 FORMER = 50
@@ -95,17 +97,17 @@ def _done(
     if action is None:
         messages.error(request, _("It holds no more, so nothing was changed."))
         return redirect("memory", agent.thread_id)
-    return _page(request, agent, action=action)
+    return redirect(done_at(reverse("memory", args=[agent.thread_id]), action))
 
 
-def _page(
-    request: SignedInRequest,
-    agent: Agentable,
-    *,
-    action: AgentAction | None = None,
-    typed: Typed | None = None,
-    status: int = 200,
-) -> HttpResponse:
+def _sentence(action: AgentAction) -> str:
+    """What was done, to be said at once."""
+    words = {TOLD: _("Kept in mind: %(text)s"), REPLACED: _("Corrected: %(text)s")}
+    return words.get(action.tool, _("Taken back: %(text)s")) % {"text": action.summary}
+
+
+def _page(request: SignedInRequest, agent: Agentable, *, typed: Typed | None = None, status: int = 200) -> HttpResponse:
+    done = done_here(request, agent.thread)
     mine = Learning.objects.filter(thread=agent.thread_id).select_related("message", "replaced_by")
     page = {
         "agent": agent,
@@ -114,7 +116,9 @@ def _page(
         "learnings": mine.current(),
         "former": mine.exclude(ended_at=None).order_by("-ended_at")[:FORMER],
         "longest": Learning.TEXT_LENGTH,
-        "action": action,
+        "done": done,
+        "words": _sentence(done) if done else "",
+        "here_again": reverse("memory", args=[agent.thread_id]),
         "typed": typed,
     }
     return render(request, "agents/memory.html", page, status=status)

@@ -17,7 +17,7 @@ from agents.engine import bell
 from agents.engine.posting import post
 from agents.live.announce import announce_action
 from agents.live.steps import intention
-from agents.proposals import Proposal
+from agents.proposed_call import ProposedCall
 from agents.refusals import Refused
 from memory.metadata import MessageMetadata
 from memory.models import AgentRun, RunStatus, Thread, Trigger
@@ -95,7 +95,7 @@ class LockedCall:
             state=ApprovalState.APPROVED,
             cause=cause,
             digest=digest(new.tool, new.arguments),
-            seen=Proposal(new).shown,
+            seen=ProposedCall(new).shown,
             expires_at=Now() + TO_RUN_AGAIN,
             decided_by=user,
             decided_at=Now(),

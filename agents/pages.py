@@ -1,6 +1,9 @@
 """What the page of a conversation is made of, whichever agent it is with."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
+from urllib.parse import urlencode
 from uuid import UUID, uuid4
 
 from django.conf import settings
@@ -8,7 +11,10 @@ from django.http import HttpRequest
 
 from agents.live import frames
 from agents.live.screen import earlier, whole
+from agents.signed_in import SignedInRequest
 from memory.models import Thread
+from tools.models import AgentAction
+from tools.undo import can_be_undone
 
 
 def conversation(request: HttpRequest, thread: Thread, *, error: str = "", content: str = "") -> dict[str, Any]:
@@ -28,6 +34,24 @@ def conversation(request: HttpRequest, thread: Thread, *, error: str = "", conte
         "most_bytes": settings.WAYMARK_ATTACHMENT_BYTES,
         "most_bytes_together": settings.WAYMARK_ATTACHMENTS_BYTES,
     }
+
+
+def done_at(address: str, action: AgentAction, asked: Mapping[str, str] = MappingProxyType({})) -> str:
+    """The address of a page that is to say, once it was redirected to, what was just done there (`done_here`).
+
+    Args:
+        asked: its query: where in the page its person was.
+    """
+    return f"{address}?{urlencode({**asked, 'done': action.pk})}"
+
+
+def done_here(request: SignedInRequest, thread: Thread) -> AgentAction | None:
+    """What its person has just done on a page of a conversation, to be said with the way back beside it; None once it
+    was taken back."""
+    done = uuid_or_none(request.GET.get("done", ""))
+    mine = AgentAction.objects.for_user(request.user).filter(thread=thread, run=None)
+    action = mine.filter(pk=done).first() if done else None
+    return action if action and can_be_undone(action) else None
 
 
 def uuid_or_none(text: str) -> UUID | None:

@@ -25,8 +25,8 @@ def restart(run: AgentRun) -> None:
 
 
 def words(run: AgentRun) -> tuple[str, MessageMetadata]:
-    """What the user has said since the agent's last answer, as one message. With a decision in it, it is one:
-    that quotes what the agent has written, so nothing in it is the user's own (`tools.seen`).
+    """What the user has said since the agent's last answer, as one message. It is not the user's own (`tools.seen`):
+    that is what it repeats, and it may name files and quote what the agent has written.
 
     Raises:
         Refused: see `restart`.
@@ -42,7 +42,7 @@ def words(run: AgentRun) -> tuple[str, MessageMetadata]:
     if not (text := "\n\n".join(map(_said, asked))):
         raise Refused("nothing_asked", "You have said nothing since the last answer.")
     decisions = [about for message in asked if (about := _metadata(message).decision)]
-    return text, MessageMetadata(decision=decisions[-1] if decisions else None)
+    return text, MessageMetadata(restarts=run.pk, decision=decisions[-1] if decisions else None)
 
 
 def _said(message: ThreadMessage) -> str:

@@ -1,7 +1,6 @@
 """What the model may do to goals."""
 
-from datetime import date, datetime, timedelta
-from typing import Any
+from datetime import date, timedelta
 from uuid import UUID
 
 from django.utils import timezone
@@ -12,40 +11,13 @@ from goals import measuring, schedules
 from goals.measured import Measurement, Target
 from goals.schedule import Schedule, ScheduleKind
 from memory.learnings import Origin
-from memory.models import Author, Thread
+from memory.models import Author
 from memory.text import clip
 from tools.base import Arguments, Audience, Effect, Outcome, Reversal, Tool, ToolContext, ToolError, Wording
 from tools.changes import Image, UndoRecord
-from tools.restoring import CannotRestore, Restorer
+from tools.rows import RowRestorer, thread_of
 
 LONGEST_HOURS = 30 * 24
-
-
-class ScheduleRestorer(Restorer):
-    kind = "schedule"
-
-    def read(self, owner: int, key: str, *, lock: bool = False) -> Image | None:
-        mine = Schedule.objects.filter(pk=key, user_id=owner)
-        schedule = (mine.select_for_update() if lock else mine).first()
-        return image(schedule) if schedule else None
-
-    def write(self, owner: int, key: str, image: Image | None) -> None:
-        mine = Schedule.objects.filter(pk=key, user_id=owner)
-        if image is None:
-            mine.delete()
-            return
-        fields: dict[str, Any] = dict(image)
-        fields["next_at"] = datetime.fromisoformat(fields["next_at"]) if fields["next_at"] else None
-        if not Thread.objects.filter(pk=fields["thread_id"], user_id=owner).exists():
-            raise CannotRestore("the conversation that it belonged to is gone.")
-        schedule = mine.first() or Schedule(pk=key, user_id=owner)
-        for name, value in fields.items():
-            setattr(schedule, name, value)
-        schedule.save()
-
-    def refusal(self, now: Image | None, target: Image | None) -> str:
-        came = now is not None and target is None and now["next_at"] is None
-        return "Its time has come." if came else ""
 
 
 def image(schedule: Schedule) -> Image:
@@ -58,6 +30,16 @@ def image(schedule: Schedule) -> Image:
         "sources": schedule.sources,
         "next_at": schedule.next_at.isoformat() if schedule.next_at else None,
     }
+
+
+class ScheduleRestorer(RowRestorer):
+    kind = "schedule"
+    model = Schedule
+    image = staticmethod(image)
+
+    def refusal(self, now: Image | None, target: Image | None) -> str:
+        came = now is not None and target is None and now["next_at"] is None
+        return "Its time has come." if came else ""
 
 
 class FollowUp(Arguments):
@@ -89,7 +71,7 @@ class ScheduleFollowUp(Tool[FollowUp]):
 
     def run(self, arguments: FollowUp, context: ToolContext) -> Outcome:
         at = timezone.now() + timedelta(hours=arguments.hours)
-        thread = Thread(pk=context.thread_id, user_id=context.user_id)
+        thread = thread_of(context)
         try:
             schedule = schedules.follow_up(thread, at, arguments.intent, context.sources)
         except Refused as refused:
@@ -129,29 +111,6 @@ class CancelFollowUp(Tool[OneFollowUp]):
         return Outcome("It is dropped.", summary, UndoRecord(changes=(change,)))
 
 
-class MeasurementRestorer(Restorer):
-    kind = "measurement"
-
-    def read(self, owner: int, key: str, *, lock: bool = False) -> Image | None:
-        mine = Measurement.objects.filter(pk=key, user_id=owner)
-        found = (mine.select_for_update() if lock else mine).first()
-        return measurement_image(found) if found else None
-
-    def write(self, owner: int, key: str, image: Image | None) -> None:
-        mine = Measurement.objects.filter(pk=key, user_id=owner)
-        if image is None:
-            mine.delete()
-            return
-        fields: dict[str, Any] = dict(image)
-        fields["day"] = date.fromisoformat(fields["day"])
-        if not Thread.objects.filter(pk=fields["thread_id"], user_id=owner).exists():
-            raise CannotRestore("the goal that it belonged to is gone.")
-        found = mine.first() or Measurement(pk=key, user_id=owner)
-        for name, value in fields.items():
-            setattr(found, name, value)
-        found.save()
-
-
 def measurement_image(found: Measurement) -> Image:
     return {
         "thread_id": str(found.thread_id),
@@ -163,6 +122,12 @@ def measurement_image(found: Measurement) -> Image:
         "message_id": str(found.message_id) if found.message_id else None,
         "action": str(found.action) if found.action else None,
     }
+
+
+class MeasurementRestorer(RowRestorer):
+    kind = "measurement"
+    model = Measurement
+    image = staticmethod(measurement_image)
 
 
 class Reading(Arguments):
@@ -189,7 +154,7 @@ class RecordMeasurement(Tool[Reading]):
         return f"{arguments.value:g}"
 
     def run(self, arguments: Reading, context: ToolContext) -> Outcome:
-        thread = Thread(pk=context.thread_id, user_id=context.user_id)
+        thread = thread_of(context)
         target = Target.objects.filter(thread=context.thread_id).first()
         if target is None:
             raise ToolError("Nothing is measured here. The user sets a target on the page of the goal.")

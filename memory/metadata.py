@@ -29,6 +29,7 @@ class MessageMetadata(BaseModel):
     thinking: reasoning that the model showed; always interim. seconds: how long it took.
     interim: text that the model said beside its tool calls; shown as a quiet step, not as the answer.
     retryable: whether an error message offers to try again.
+    restarts: the run whose conversation goes on from its summary with this message: it repeats what its user had said.
     decision: the action that this message decides about; written by a decision of the user, never typed.
     reason: why a run was ended, when it did not end by itself.
     budget: what the message says is about this budget, which its user may raise there; with the reason "budget" its run
@@ -46,6 +47,7 @@ class MessageMetadata(BaseModel):
     action: UUID | None = None
     task: UUID | None = None
     task_title: str = ""
+    restarts: UUID | None = None
     schedule: UUID | None = None
     schedule_title: str = ""
     decision: UUID | None = None

@@ -82,6 +82,10 @@ class HowFar:
     words: str = ""
 
 
+def nothing_offered(name: str) -> bool:
+    return False
+
+
 def to_nobody(progress: HowFar) -> None:
     """Nobody looks on."""
 
@@ -97,6 +101,8 @@ class ToolContext:
     cancel: CancelToken
     sources: Sequence[str] = ()
     """Where text of strangers came from that the run may have read (mission D10). What a tool stores keeps them."""
+    offers: Callable[[str], bool] = nothing_offered
+    """Whether the calling agent may use the tool of a name as things stand now."""
     tell: Callable[[HowFar], None] = to_nobody
     """Say how far the call is, from the tool's own thread and a few times a second at most. Never raises."""
 

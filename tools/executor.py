@@ -46,6 +46,10 @@ class Executor:
     run_id: UUID
     cancel: CancelToken
     recorder: Recorder
+    offers: Callable[[str], bool]
+    """Whether a tool is offered as things stand now."""
+    last_look: Callable[[Attempt], Result | None]
+    """Answers a call that is about to run and may not any more."""
     sources: Sequence[str] = ()
     """The mark of the run, which grows as it reads (`memory.marks`)."""
 
@@ -67,9 +71,13 @@ class Executor:
         for alone, group in groupby(attempts, key=lambda attempt: bool(attempt.problem) or attempt.alone):
             for batch in ([each] for each in group) if alone else [list(group)]:
                 self.recorder.may_start()
-                yield from self._run(batch)
+                refused = [result for each in batch if not each.problem and (result := self.last_look(each))]
+                yield from refused
+                yield from self._run([each for each in batch if all(each is not result.attempt for result in refused)])
 
     def _run(self, batch: Sequence[Attempt]) -> Iterator[Result]:
+        if not batch:
+            return
         first = batch[0]
         if first.problem or first.tool is None:
             yield first.fails(first.problem)
@@ -120,9 +128,8 @@ class Executor:
 
     def context(self, attempt: Attempt, stop: CancelToken) -> ToolContext:
         tell = partial(self.recorder.progressed, attempt)
-        return ToolContext(
-            self.user_id, self.thread_id, self.run_id, attempt.action_id, stop, tuple(self.sources), tell
-        )
+        whose = self.user_id, self.thread_id, self.run_id, attempt.action_id
+        return ToolContext(*whose, stop, tuple(self.sources), self.offers, tell)
 
     def validate(self, call: ToolUse, position: int, action_id: UUID) -> Attempt:
         return validated(self.tools, call, position, action_id)

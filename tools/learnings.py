@@ -1,7 +1,5 @@
 """How learnings are read and put back by an undo, and what people do to them themselves (missions D8, E1 and H9)."""
 
-from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 from django.contrib.auth.models import User
@@ -13,33 +11,9 @@ from memory.text import clip
 from tools.changes import Image, UndoRecord
 from tools.deeds import by_person
 from tools.models import AgentAction
-from tools.restoring import CannotRestore, Restorer
+from tools.rows import RowRestorer
 
 REPLACED, TAKEN_BACK, TOLD = "correct_learning", "take_back_learning", "tell_learning"
-
-
-class LearningRestorer(Restorer):
-    kind = "learning"
-
-    def read(self, owner: int, key: str, *, lock: bool = False) -> Image | None:
-        mine = Learning.objects.filter(pk=key, user_id=owner)
-        learning = (mine.select_for_update() if lock else mine).first()
-        return image(learning) if learning else None
-
-    def write(self, owner: int, key: str, image: Image | None) -> None:
-        mine = Learning.objects.filter(pk=key, user_id=owner)
-        if image is None:
-            mine.delete()
-            return
-        fields: dict[str, Any] = dict(image)
-        for name in ("created_at", "ended_at"):
-            fields[name] = datetime.fromisoformat(fields[name]) if fields[name] else None
-        if not Thread.objects.filter(pk=fields["thread_id"], user_id=owner).exists():
-            raise CannotRestore("the conversation that it belonged to is gone.")
-        learning = mine.first() or Learning(pk=key, user_id=owner)
-        for name, value in fields.items():
-            setattr(learning, name, value)
-        learning.save()
 
 
 def image(learning: Learning) -> Image:
@@ -55,6 +29,12 @@ def image(learning: Learning) -> Image:
         "created_at": learning.created_at.isoformat(),
         "ended_at": learning.ended_at.isoformat() if learning.ended_at else None,
     }
+
+
+class LearningRestorer(RowRestorer):
+    kind = "learning"
+    model = Learning
+    image = staticmethod(image)
 
 
 def record(learned: Learning | None, ended: Learning | None, before: Image | None) -> UndoRecord:

@@ -10,15 +10,10 @@ from django.db import transaction
 
 from tools.deeds import by_person
 from tools.models import AgentAction
-from tools.part_models import Assessment, Part, Proposal, ProposalState, Record
-from tools.part_restoring import image, recorded
+from tools.part_models import Part, Proposal, ProposalState, Record
+from tools.part_restoring import changed, image, recorded
 from tools.parts import confirm, decide, locked
 
-DELETING: dict[type[Record], str] = {
-    Part: "delete_part",
-    Assessment: "delete_assessment",
-    Proposal: "delete_proposal",
-}
 DECIDING = {ProposalState.ACCEPTED: "accept_proposal", ProposalState.DECLINED: "decline_proposal"}
 
 
@@ -50,8 +45,8 @@ def delete_record(user: User, model: type[Record], record_id: UUID) -> AgentActi
             return None
         undo = recorded(record, image(record), None)
         assert undo is not None
-        news = f"has deleted this {model._meta.verbose_name} that you kept"
-        deed = by_person(record.thread, DELETING[model], {"id": str(record.pk)}, record.title(), undo, news)
+        news = f"has deleted this {model.kind()} that you kept"
+        deed = by_person(record.thread, f"delete_{model.kind()}", {"id": str(record.pk)}, record.title(), undo, news)
         record.delete()
         return deed
 
@@ -63,9 +58,7 @@ def _changed[R: Record](
         record = locked(model, user.pk, record_id)
         if record is None:
             return None
-        before = image(record)
-        change(record)
-        record.save()
-        undo = recorded(record, before, image(record))
+        undo = changed(record, change)
         assert undo is not None
+        record.save()
         return by_person(record.thread, deed, {"id": str(record.pk)}, record.title(), undo, news)

@@ -4,7 +4,8 @@ from typing import ClassVar, Final
 
 from django.conf import settings
 from django.db import models
-from django.db.models.functions import Now
+from django.db.models.functions import Now, Upper
+from pydantic import JsonValue
 
 from memory.ids import new_id
 from memory.models import OwnedQuerySet, Thread
@@ -30,6 +31,11 @@ class Record(models.Model):
         ordering = ["created_at", "id"]
         indexes = [models.Index(fields=["thread", "created_at"], name="%(class)ss_of_thread")]
 
+    @classmethod
+    def kind(cls) -> str:
+        """One of `KINDS`: the name of the model."""
+        return str(cls._meta.model_name)
+
     def title(self) -> str:
         """How people know it."""
         raise NotImplementedError
@@ -44,11 +50,12 @@ class Part(Record):
     """A part of a person, as in internal family systems.
 
     attributes: `tools.parts.Attributes`. evidence: a list of `tools.quotes.Quote`.
-    confirmed: the `words` that its person has confirmed. What says something else now is not confirmed, so whatever an
-        agent changes waits for a person again.
+    confirmed: the `content` that its person has confirmed. What says something else now is not confirmed, so whatever
+        an agent changes waits for a person again; but for evidence, which may grow.
     """
 
-    KEPT = ("name", "role", "attributes", "evidence", "confirmed")
+    SAYS = ("name", "role", "attributes")
+    KEPT = (*SAYS, "evidence", "confirmed")
     NAME_LENGTH = 100
     ROLE_LENGTH = 50
 
@@ -56,12 +63,14 @@ class Part(Record):
     role = models.CharField(max_length=ROLE_LENGTH, help_text="What it does: protector, exile, …")
     attributes = models.JSONField(default=dict)
     evidence = models.JSONField(default=list)
-    confirmed = models.TextField(blank=True, default="")
+    confirmed = models.JSONField(null=True)
 
     objects = OwnedQuerySet["Part"].as_manager()
 
     class Meta(Record.Meta):
-        pass
+        constraints = [
+            models.UniqueConstraint("thread", Upper("name"), name="one_part_per_name")  # upper: as `iexact` compares
+        ]
 
     def __str__(self) -> str:
         return self.name
@@ -70,14 +79,21 @@ class Part(Record):
         return self.name
 
     @property
+    def content(self) -> dict[str, JsonValue]:
+        """All that it says of the person, and on what evidence."""
+        return {name: getattr(self, name) for name in (*self.SAYS, "evidence")}
+
+    @property
     def words(self) -> str:
-        """All that it says of the person, but for the evidence. No text in it has line breaks."""
+        """What it says of the person, to be read by an agent."""
         lines = [f"{name}: {'; '.join(texts)}" for name in ATTRIBUTES if (texts := self.attributes.get(name))]
         return "\n".join([f"{self.name} ({self.role})", *lines])
 
     @property
     def status(self) -> Standing:
-        return Standing.CONFIRMED if self.confirmed == self.words else Standing.EMERGING
+        confirmed, content = self.confirmed or {}, self.content
+        same = all(confirmed.get(name) == content[name] for name in self.SAYS)
+        return Standing.CONFIRMED if same else Standing.EMERGING
 
 
 class Assessment(Record):
@@ -129,3 +145,7 @@ class Proposal(Record):
 
     def title(self) -> str:
         return self.text
+
+
+KINDS: Final[dict[str, type[Record]]] = {model.kind(): model for model in (Part, Assessment, Proposal)}
+"""What a reflective companion keeps, by the name that addresses and restorers have for it."""

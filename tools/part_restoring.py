@@ -1,55 +1,14 @@
 """How what a reflective companion keeps is read and put back by an undo (missions D8 and D11)."""
 
-from datetime import datetime
-from typing import Any, ClassVar
+from collections.abc import Callable
 
-from memory.models import Thread
 from memory.text import clip
-from tools.changes import Image, UndoRecord
-from tools.part_models import Assessment, Part, Proposal, Record
-from tools.restoring import CannotRestore, Restorer
+from tools.changes import Change, Image, UndoRecord
+from tools.part_models import Assessment, Part, Proposal, ProposalState, Record
+from tools.restoring import all_restorers
+from tools.rows import RowRestorer
 
-
-class RecordRestorer(Restorer):
-    """Of one kind of records."""
-
-    model: ClassVar[type[Record]]
-
-    def read(self, owner: int, key: str, *, lock: bool = False) -> Image | None:
-        records = self.model._default_manager.filter(pk=key, user_id=owner)
-        record = (records.select_for_update() if lock else records).first()
-        return image(record) if record else None
-
-    def write(self, owner: int, key: str, image: Image | None) -> None:
-        records = self.model._default_manager.filter(pk=key, user_id=owner)
-        if image is None:
-            records.delete()
-            return
-        fields: dict[str, Any] = {"sources": []} | image
-        fields["created_at"] = datetime.fromisoformat(str(image["created_at"]))
-        thread = Thread.objects.filter(pk=fields.pop("thread"), user_id=owner).first()
-        if thread is None:
-            raise CannotRestore("the conversation that it belonged to is gone.")
-        record = records.first() or self.model(id=key, user_id=owner)
-        record.thread = thread
-        for name, value in fields.items():
-            setattr(record, name, value)
-        record.save()
-
-
-class PartRestorer(RecordRestorer):
-    kind = "part"
-    model = Part
-
-
-class AssessmentRestorer(RecordRestorer):
-    kind = "assessment"
-    model = Assessment
-
-
-class ProposalRestorer(RecordRestorer):
-    kind = "proposal"
-    model = Proposal
+DECIDED = "Its user has decided about it as it is now; other words are another proposal."
 
 
 def image(record: Record) -> Image:
@@ -59,14 +18,48 @@ def image(record: Record) -> Image:
     return marked | said | {"thread": str(record.thread_id), "created_at": record.created_at.isoformat()}
 
 
+class PartRestorer(RowRestorer):
+    kind = "part"
+    model = Part
+    image = staticmethod(image)
+
+
+class AssessmentRestorer(RowRestorer):
+    kind = "assessment"
+    model = Assessment
+    image = staticmethod(image)
+
+
+class ProposalRestorer(RowRestorer):
+    """What its user has decided about keeps the words that they have read, in whatever order things are taken back."""
+
+    kind = "proposal"
+    model = Proposal
+    image = staticmethod(image)
+
+    def refusal(self, now: Image | None, target: Image | None) -> str:
+        if now is None or target is None or now["state"] == ProposalState.OPEN:
+            return ""
+        return DECIDED if target.get("text", now["text"]) != now["text"] else ""
+
+    def change(self, key: str, name: str, before: Image | None, after: Image | None) -> Change:
+        """A decision is about these words, so it comes back only to them."""
+        if before is not None and after is not None and before["state"] != after["state"]:
+            before, after = ({field: image[field] for field in self.model.KEPT} for image in (before, after))
+            return Change(kind=self.kind, id=key, name=name, before=before, after=after)
+        return super().change(key, name, before, after)
+
+
+def changed[R: Record](record: R, change: Callable[[R], object]) -> UndoRecord | None:
+    """Let a function change a record, without saving it; returns what it did, None when that is nothing."""
+    before = image(record)
+    change(record)
+    return recorded(record, before, image(record))
+
+
 def recorded(record: Record, before: Image | None, after: Image | None) -> UndoRecord | None:
     """What a call did to a record; None when that is nothing."""
     if before == after:
         return None
-    change = RESTORERS[type(record)].change(str(record.pk), clip(record.title(), 80), before, after)
-    return UndoRecord(changes=(change,))
-
-
-RESTORERS: dict[type[Record], RecordRestorer] = {
-    restorer.model: restorer for restorer in (PartRestorer(), AssessmentRestorer(), ProposalRestorer())
-}
+    restorer = all_restorers()[record.kind()]
+    return UndoRecord(changes=(restorer.change(str(record.pk), clip(record.title(), 80), before, after),))

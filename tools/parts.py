@@ -11,15 +11,14 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 from memory.marks import merged, names
 from memory.models import Thread
 from memory.text import clean
-from tools.part_models import Assessment, Part, Proposal, ProposalState, Record, Standing
+from tools.part_models import KINDS, Assessment, Part, Proposal, ProposalState, Record, Standing
 from tools.quotes import flat, joined, verified
 from tools.signature import digest
 
-MOST: Final = 200
+MOST_RECORDS: Final = 200
 """Records of a kind in one conversation."""
 TEXTS: Final = 10
 TEXT_LENGTH: Final = 200
-KINDS: Final[tuple[type[Record], ...]] = (Part, Assessment, Proposal)
 
 
 class RecordRefused(Exception):
@@ -148,7 +147,7 @@ def confirm(part: Part, shown: str) -> None:
     _must_be(part, shown)
     if part.status is Standing.CONFIRMED:
         raise RecordRefused("You have confirmed this already.")
-    part.confirmed = part.words
+    part.confirmed = part.content
 
 
 def decide(proposal: Proposal, state: ProposalState, shown: str) -> None:
@@ -165,7 +164,7 @@ def decide(proposal: Proposal, state: ProposalState, shown: str) -> None:
 
 def digest_of(record: Part | Proposal) -> str:
     """Identify what a record says, so that a decision holds for what was looked at alone."""
-    return digest("record", {"words": record.words if isinstance(record, Part) else record.text})
+    return digest(record.kind(), record.content if isinstance(record, Part) else {"text": record.text})
 
 
 def locked[R: Record](model: type[R], user_id: int, record_id: UUID, thread_id: UUID | None = None) -> R | None:
@@ -183,15 +182,15 @@ def searched(user: User | int, thread_id: UUID, words: str) -> list[Part]:
 
 def forget_sources(thread_id: UUID) -> None:
     """Take the mark off all records of a conversation: its user vouches for what was read."""
-    for model in KINDS:
+    for model in KINDS.values():
         model._default_manager.filter(thread_id=thread_id).update(sources=[])
 
 
 def _created[R: Record](record: R) -> R:
     """Nobody else adds one meanwhile: one run at a time works on a conversation."""
     of_kind = type(record)._default_manager.filter(thread_id=record.thread_id)
-    if of_kind.count() >= MOST:
-        raise RecordRefused(f"At most {MOST} of these are kept in one conversation.")
+    if of_kind.count() >= MOST_RECORDS:
+        raise RecordRefused(f"At most {MOST_RECORDS} of these are kept in one conversation.")
     record.save(force_insert=True)
     return record
 

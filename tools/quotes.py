@@ -1,26 +1,38 @@
 """Evidence for what is kept of a person: their own words, and where they said them (mission D11).
 
-A quote counts when it stands, word by word, in a message that the person wrote in the same conversation. Only blanks
-may differ. What an agent or a tool said, a decision, or what begins a helper's task is none of it, whoever repeats it.
+A quote counts when it stands in a message that the person wrote in the same conversation: whole words, of which only
+blanks may differ, and enough of them to say something. What an agent or a tool said, a decision, or what begins a
+helper's task is none of it, whoever repeats it.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from functools import reduce
+from operator import or_
 from typing import Final
 from uuid import UUID
 
+from django.db.models import Q
 from pydantic import BaseModel, ConfigDict, JsonValue
 
 from memory.models import ThreadMessage
 from memory.text import clean, clip
 from tools.seen import typed
+from tools.words import amount, is_whole
 
 LONGEST: Final = 500
-SHORTEST: Final = 8
-"""Characters of a quote that is not a whole message: fewer are found in whatever somebody wrote."""
-MOST: Final = 50
-FIRST_WITHOUT_BLANKS: Final = "\u0e00"
-"""Thai, and most of what comes after it, is written without blanks between words."""
+AROUND: Final = 200
+"""Characters of its message that are shown on each side of a quote."""
+MOST_QUOTES: Final = 50
+WORDS: Final = 3
+LETTERS: Final = 15
+LETTERS_OF_ALL: Final = 5
+LETTERS_WITHOUT_BLANKS: Final = 6
+LETTERS_OF_ALL_WITHOUT_BLANKS: Final = 2
+"""A passage says something by itself from so many words or letters on, and an answer that is no more than itself
+("Alone.") from fewer letters on; "ok" and "?" do not. Writing without blanks takes fewer letters (`tools.words`)."""
 
 
 class NotSaid(Exception):
@@ -47,19 +59,29 @@ def verified(thread_id: UUID, quotes: Sequence[str]) -> list[Quote]:
     """
     if not quotes:
         raise NotSaid("Evidence is missing: quote what the user has written, word by word.")
-    return [_found(thread_id, flat(quote)) for quote in quotes]
+    if len(quotes) > MOST_QUOTES:
+        raise NotSaid(f"At most {MOST_QUOTES} quotes are kept as evidence of one thing.")
+    wanted = [_readable(flat(quote)) for quote in quotes]
+    found = _found(thread_id, wanted)
+    for quote in wanted:
+        if quote not in found:
+            raise NotSaid(
+                f"“{clip(quote, 100)}” is not found in what the user has written here, or says too little. Quote a "
+                f"passage of theirs word by word, at least {WORDS} words; nothing that you or a tool said is evidence."
+            )
+    return [found[quote] for quote in wanted]
 
 
 def joined(evidence: Sequence[JsonValue], more: Sequence[Quote]) -> list[JsonValue]:
     """Evidence as it is stored, with some more; the same quote of the same message is there once.
 
     Raises:
-        NotSaid: more than MOST.
+        NotSaid: more than MOST_QUOTES.
     """
     stored = [each.model_dump(mode="json") for each in more]
     whole = [*evidence, *(each for place, each in enumerate(stored) if each not in [*evidence, *stored[:place]])]
-    if len(whole) > MOST:
-        raise NotSaid(f"At most {MOST} quotes are kept as evidence of one thing.")
+    if len(whole) > MOST_QUOTES:
+        raise NotSaid(f"At most {MOST_QUOTES} quotes are kept as evidence of one thing.")
     return whole
 
 
@@ -72,26 +94,40 @@ def flat(text: str) -> str:
     return " ".join(clean(text).split())
 
 
-def _found(thread_id: UUID, quote: str) -> Quote:
+def _readable(quote: str) -> str:
     if not quote:
         raise NotSaid("A quote is blank.")
     if len(quote) > LONGEST:
         raise NotSaid(f"A quote has {len(quote)} characters; at most {LONGEST} are kept.")
-    messages = typed(thread_id).filter(content__contains=quote.split()[0])
-    for message in messages.order_by("-position").iterator():
-        if _stands(quote, flat(message.content)):
-            return Quote(quote=quote, message=message.pk, said_at=message.created_at)
-    raise NotSaid(
-        f"“{clip(quote, 100)}” is not found in what the user has written here. Quote a passage of theirs word by word, "
-        f"at least {SHORTEST} characters or a whole message; nothing that you or a tool said is evidence."
-    )
+    return quote
+
+
+def _found(thread_id: UUID, quotes: Sequence[str]) -> dict[str, Quote]:
+    """Those of some quotes that stand in what the user wrote, each in the newest message. Each message is read once."""
+    likely = reduce(or_, (Q(content__contains=quote.split()[0]) for quote in quotes))
+    missing, found = set(quotes), dict[str, Quote]()
+    for message in typed(thread_id).filter(likely).order_by("-position").iterator():
+        text = flat(message.content)
+        here = {quote for quote in missing if _stands(quote, text)}
+        found |= {each: Quote(quote=each, message=message.pk, said_at=message.created_at) for each in here}
+        missing -= here
+        if not missing:
+            break
+    return found
 
 
 def _stands(quote: str, text: str) -> bool:
     """Whether whole words of a text are the quote, and enough of them."""
-    if len(quote) < SHORTEST:
-        return quote == text
-    return any(_is_whole(text, at, at + len(quote)) for at in _places(quote, text))
+    return _says_something(quote, is_all=quote == text) and any(
+        is_whole(text, at, at + len(quote)) for at in _places(quote, text)
+    )
+
+
+def _says_something(quote: str, *, is_all: bool) -> bool:
+    words, letters, without_blanks = amount(quote)
+    if is_all and (letters >= LETTERS_OF_ALL or without_blanks >= LETTERS_OF_ALL_WITHOUT_BLANKS):
+        return True
+    return words >= WORDS or letters >= LETTERS or without_blanks >= LETTERS_WITHOUT_BLANKS
 
 
 def _places(quote: str, text: str) -> Iterator[int]:
@@ -101,17 +137,44 @@ def _places(quote: str, text: str) -> Iterator[int]:
         at = text.find(quote, at + 1)
 
 
-def _is_whole(text: str, begin: int, end: int) -> bool:
-    return not (_joins(text, begin) or _joins(text, end))
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """Where a quote stands: as it was written, with what stands before and after it. run: that answered the message."""
+
+    before: str
+    quote: str
+    after: str
+    run: UUID | None
 
 
-def _joins(text: str, place: int) -> bool:
-    """Whether the characters around a place belong to one word."""
-    around = text[max(place - 1, 0) : place + 1]
-    return len(around) == 2 and all(each.isalnum() and each < FIRST_WITHOUT_BLANKS for each in around)
+def passages(quotes: Iterable[Quote]) -> dict[Quote, Passage]:
+    """The passages that quotes stand in; none of a message that is gone. One message at a time is held in memory."""
+    wanted: dict[UUID, set[Quote]] = {}
+    for quote in quotes:
+        wanted.setdefault(quote.message, set()).add(quote)
+    messages = ThreadMessage.objects.filter(pk__in=wanted).values_list("pk", "content", "run")
+    found: dict[Quote, Passage] = {}
+    for pk, content, run in messages.iterator(chunk_size=1):
+        found |= {quote: around for quote in wanted[pk] if (around := _around(quote.quote, content, run))}
+    return found
 
 
-def messages_of(evidence: Iterable[Quote]) -> dict[UUID, str]:
-    """The messages that quotes stand in, by id."""
-    found = ThreadMessage.objects.filter(pk__in={each.message for each in evidence})
-    return dict(found.values_list("pk", "content"))
+def _around(quote: str, content: str, run: UUID | None) -> Passage | None:
+    blanks_differ = re.compile(r"\s+".join(map(re.escape, quote.split())))
+    for found in blanks_differ.finditer(content):
+        begin, end = found.span()
+        if is_whole(content, begin, end):
+            return Passage(_last_words(content[:begin]), found[0], _first_words(content[end:]), run)
+    return None
+
+
+def _first_words(text: str) -> str:
+    """At most AROUND characters, cut at a blank if there is one."""
+    if len(text) <= AROUND:
+        return text
+    words, blank, _rest = text[:AROUND].rpartition(" ")
+    return f"{words if blank else text[:AROUND]}…"
+
+
+def _last_words(text: str) -> str:
+    return _first_words(text[::-1])[::-1]

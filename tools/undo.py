@@ -217,13 +217,24 @@ def locked(action_id: UUID, owner: int) -> AgentAction | None:
 
 def _marked(action: AgentAction) -> list[UUID]:
     """Mark an action as undone; what it had undone itself holds again, and so on to the first."""
-    touched, undone, each = [], True, action
-    while True:
+    touched, undone = [], True
+    for each in _chain(action):
         AgentAction.objects.filter(pk=each.pk).update(undone=undone)
         touched.append(each.pk)
-        if each.undoes is None:
-            return touched
-        each, undone = each.undoes, not undone
+        undone = not undone
+    return touched
+
+
+def root_of(action: AgentAction) -> AgentAction:
+    """What an undo, or an undo of an undo, is about in the end; itself when it is none."""
+    return [*_chain(action)][-1]
+
+
+def _chain(action: AgentAction) -> Iterator[AgentAction]:
+    each: AgentAction | None = action
+    while each is not None:
+        yield each
+        each = each.undoes
 
 
 def recorded(action: AgentAction, owner: int, undone: Undone) -> AgentAction:

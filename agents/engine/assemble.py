@@ -1,7 +1,7 @@
 """Before a run is claimed: who is to work, with which model, tools and prompt."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from uuid import UUID
@@ -34,6 +34,7 @@ from tools.trust import is_trusted
 class Summons:
     """Everything a run needs that is read, not claimed.
 
+    tools: those that were offered when it began. policy, packs: as they were looked at last (`look_again`).
     choice: the model that answers; the run itself changes it, to the user's stand-in (see `engine.standing_in`).
     stand_in: who answers when the choice is out of reach.
     """
@@ -49,6 +50,7 @@ class Summons:
     context: Context
     prices: Prices
     policy: Policy = field(default_factory=Policy)
+    packs: Collection[str] = ()
     is_staff: bool = False
     stand_in: ModelConnection | None = None
 
@@ -68,6 +70,21 @@ class Summons:
     @property
     def specs(self) -> list[ToolSpec]:
         return [tool.spec() for tool in self.tools.values()]
+
+    def offers(self, name: str) -> bool:
+        """Whether a tool is offered, and was not switched off since."""
+        tool = self.tools.get(name)
+        return tool is not None and name not in off(self.policy.chosen) and tool.pack in ("", *self.packs)
+
+    def look_again(self) -> None:
+        """Read anew what the owner lets it use: they may have changed that since the run began."""
+        now = load(type(self.agentable), "x.thread_id = %(thread)s", {"thread": self.thread.pk})
+        if now is None:
+            return
+        with orm():  # as in `summon`
+            modes, self.packs = now.tool_modes(), now.tool_packs()
+        if modes != self.policy.chosen:
+            self.policy = replace(self.policy, chosen=modes)
 
 
 # A note is listed with its beginning only. Characters.
@@ -107,7 +124,7 @@ def summon(run_id: UUID) -> Summons | None:
     if not isinstance(agentable, Agentable):
         return None
     with orm():  # a kind's own hooks may ask for more
-        modes = agentable.tool_modes()
+        modes, packs = agentable.tool_modes(), agentable.tool_packs()
         remembered: dict[str, str] = {}
         if agentable.remembers:
             remembered = {"learnings": learned(learnings), "notes": noted(notes), **agentable.remembered()}
@@ -122,11 +139,12 @@ def summon(run_id: UUID) -> Summons | None:
             tools=tools_for(
                 agentable.audience,
                 off(modes),
-                agentable.tool_packs(),
+                packs,
                 has_archives=thread.generation > 0,
                 user_id=thread.user_id,
             ),
             policy=Policy(modes, partial(is_trusted, agentable.trusted_as())),
+            packs=packs,
             context=context_for(thread, timezone.now(), time_zone, remembered, plan),
             prices=read(prices),
             is_staff=is_staff,

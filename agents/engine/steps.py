@@ -20,10 +20,12 @@ from tools.base import UNCERTAIN, Effect, Risk
 from tools.cancel import Cancelled
 from tools.executor import Executor
 from tools.models import ActionStatus
+from tools.policy import Policy
 
 # Results of these are recorded as they come: another try could neither repeat nor look up what was really answered.
 KEPT = UNCERTAIN | {Effect.IDEMPOTENT}
 ASK_AGAIN = "This call needs the user's approval by now; nothing was done. Propose it again if it is still right."
+SWITCHED_OFF = "The user has switched this tool off; nothing was done."
 NOT_BEGUN = "Not executed: the user stopped the run."
 
 
@@ -39,6 +41,7 @@ class Answers:
 class Steps:
     """
     last_reply: the reply that ended the run, once there is one.
+    gated_by: the policy by which it was said which of the calls need approval.
     unknown: digests of the run's calls with an unknown outcome; an identical call needs approval.
     """
 
@@ -46,18 +49,19 @@ class Steps:
     held: Held
     thinker: Thinker
     record: Record = field(init=False)
+    gated_by: Policy = field(init=False)
     last_reply: Reply | None = None
     unknown: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self.record = Record(self.summons, self.held)
+        self.record, self.gated_by = Record(self.summons, self.held), self.summons.policy
 
     @cached_property
     def executor(self) -> Executor:
         lease = self.held.lease
         tools, cancel = self.summons.tools, self.held.cancel
-        marked = self.held.progress.sources
-        return Executor(tools, lease.user_id, lease.thread_id, lease.run_id, cancel, self.record, marked)
+        whose, marked = (lease.user_id, lease.thread_id, lease.run_id), self.held.progress.sources
+        return Executor(tools, *whose, cancel, self.record, self.summons.offers, self.last_look, marked)
 
     def replied(self, reply: Reply) -> None:
         """D3 with D5 or D4. A reply without calls waits for the run's end, which records both in one commit."""
@@ -66,6 +70,7 @@ class Steps:
         if not reply.message.calls:
             self.last_reply = reply
             return
+        self.gated_by = self.summons.policy
         attempts = self.executor.prepare(reply.message.calls, progress.step)
         first = progress.next_seq + 1
         calls = [self._call(attempt, first + attempt.position) for attempt in attempts]
@@ -132,6 +137,18 @@ class Steps:
             call.result = call.attempt.unknown("it was started, and now needs the user's approval")
         else:
             call.result = call.attempt.denied(ASK_AGAIN)
+
+    def last_look(self, attempt: Attempt) -> Result | None:
+        """Answer a call that is about to have an effect when its user has switched the tool off since the run began, or
+        set it to ask since the call was made."""
+        if attempt.tool is None or attempt.effect is Effect.PURE:
+            return None
+        self.summons.look_again()
+        if not self.summons.offers(attempt.tool.name):
+            return attempt.denied(SWITCHED_OFF)
+        call = next(call for call in self.record.calls if call.attempt is attempt)
+        asked = call.gate or self.summons.policy is self.gated_by or self._gate(call) is None
+        return None if asked else attempt.denied(ASK_AGAIN)
 
     def _call(self, attempt: Attempt, place: int) -> Call:
         call = Call(attempt, new_id(), place)

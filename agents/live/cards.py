@@ -11,7 +11,7 @@ from uuid import UUID
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
-from agents.proposals import Proposal
+from agents.proposed_call import ProposedCall
 from memory.encoding import dumps
 from memory.text import clip
 from tools import files, registry, trust
@@ -127,7 +127,7 @@ def awaits_approval(action: AgentAction) -> bool:
 
 
 def _approval(action: AgentAction, earned: trust.Earned) -> Card:
-    proposal = Proposal(action)
+    proposal = ProposedCall(action)
     changes = list(_changes(proposal))
     shown = {name for name, _goes, _comes in changes} | ({"id"} if changes else set())
     return Card(
@@ -148,17 +148,17 @@ def _approval(action: AgentAction, earned: trust.Earned) -> Card:
     )
 
 
-def _decide(proposal: Proposal, decision: str) -> str:
+def _decide(proposal: ProposedCall, decision: str) -> str:
     return reverse("approval_decide", args=[proposal.action.pk, proposal.shown, decision])
 
 
-def _about(proposal: Proposal) -> str:
+def _about(proposal: ProposedCall) -> str:
     """The name of a thing that the call names by its id alone."""
     names = [change.name for change in proposal.would.changes] if proposal.would else []
     return clip(", ".join(names), SHORT) if "id" in proposal.action.arguments else ""
 
 
-def _changes(proposal: Proposal) -> Iterator[tuple[str, str, str]]:
+def _changes(proposal: ProposedCall) -> Iterator[tuple[str, str, str]]:
     """What the call would change, as things stand: (name, text that goes, text that comes)."""
     for change in proposal.would.changes if proposal.would else ():
         if change.kind == KIND:

@@ -8,18 +8,19 @@ from django.contrib import messages
 from django.http import Http404, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 from redis import RedisError
 
 from agents.engine.presence import commands_withheld
+from agents.pages import done_at, done_here
 from agents.signed_in import SignedInRequest, signed_in
 from goals.file_serving import downloaded
 from goals.models import Goal
 from memory.files import safe_name
 from tools.files import FileRefused
 from tools.filing import add_file, delete_file, files_of
-from tools.models import AgentAction
 
 
 @require_http_methods(["GET", "POST"])
@@ -47,7 +48,8 @@ def goal_file_delete(request: SignedInRequest, goal_id: UUID) -> HttpResponse:
         return _page(request, goal, error=str(refused), status=422)
     if deleted is None:
         raise Http404
-    return _page(request, goal, deleted=deleted)
+    after = {"after": request.POST["after"]} if request.POST.get("after") else {}
+    return redirect(done_at(reverse("goal_files", args=[goal.pk]), deleted, after))
 
 
 def _goal(request: SignedInRequest, goal_id: UUID) -> Goal:
@@ -69,9 +71,7 @@ def _put_in(request: SignedInRequest, goal: Goal) -> str:
     return ""
 
 
-def _page(
-    request: SignedInRequest, goal: Goal, *, error: str = "", deleted: AgentAction | None = None, status: int = 200
-) -> HttpResponse:
+def _page(request: SignedInRequest, goal: Goal, *, error: str = "", status: int = 200) -> HttpResponse:
     after = request.GET.get("after") or request.POST.get("after", "")
     withheld: list[str] = []
     with suppress(RedisError):
@@ -84,6 +84,6 @@ def _page(
         "most_bytes": settings.WAYMARK_WORKSPACE_UPLOAD,
         "withheld": withheld,
         "error": error,
-        "deleted": deleted if deleted and deleted.undo and deleted.undo["changes"] else None,
+        "done": done_here(request, goal.thread),
     }
     return render(request, "goals/files.html", page, status=status)

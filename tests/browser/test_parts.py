@@ -43,8 +43,11 @@ def test_a_person_switches_it_on_and_decides_about_what_is_kept(
     if script:
         assert_usable(page)
     part = page.get_by_role("article", name="Quiet one")
-    part.get_by_text("The whole message").click()
     expect(part.get_by_text(SAID)).to_be_visible()
+    expect(part.locator("mark")).to_have_text(quote)
+    part.get_by_role("link", name="In the conversation").click()
+    expect(page.get_by_text(SAID)).to_be_visible()
+    page.go_back()
 
     part.get_by_role("button", name="Yes, this is a part of me").click()
     expect(page.get_by_text("“Quiet one” is confirmed.")).to_be_visible()

@@ -108,7 +108,8 @@ def test_the_page_lists_saves_takes_in_and_deletes_without_script(browser: Clien
 
     saved = browser.get(f"{page(goal)}saved/log.csv")
     assert content_of(saved) == b"1,2\n"
-    answer = browser.post(f"{page(goal)}delete/", {"path": "log.csv"})
+    answer = browser.post(f"{page(goal)}delete/", {"path": "log.csv"}, follow=True)
+    assert answer.redirect_chain, "a reload deletes nothing again"
     assert "“log.csv” is deleted." in answer.text
     action = AgentAction.objects.get(tool="delete_file")
     assert f"/actions/{action.pk}/undo" in answer.text
@@ -232,7 +233,7 @@ def test_a_page_stays_where_it_is_when_a_file_is_deleted(
     browser: Client, goal: Goal, folder: Folder, many: list[str]
 ) -> None:
     first, second = many[100], many[101]
-    deleted = browser.post(f"{page(goal)}delete/", {"path": first, "after": many[99]}).text
+    deleted = browser.post(f"{page(goal)}delete/", {"path": first, "after": many[99]}, follow=True).text
     assert re.findall(r'download dir="auto">([^<]+)</a>', deleted)[0] == second
     assert "From the first file" in deleted
     assert "No more files." in browser.get(page(goal), {"after": many[-1]}).text

@@ -52,15 +52,25 @@ def test_the_page_says_why(client: Client, goal: Goal, learning: Learning) -> No
     assert page(goal) in client.get(f"/goals/{goal.pk}/").text
 
 
+def done(client: Client, address: str, given: dict[str, str]) -> str:
+    """The page after a press of a button, which a reload does not press again. It offers the way back until that was
+    taken."""
+    answer = client.post(address, given)
+    assert answer.status_code == 302
+    shown = client.get(answer["Location"]).text
+    assert f"/actions/{last_deed().pk}/undo" in shown
+    return shown
+
+
 def test_a_person_tells_corrects_and_takes_back_and_can_undo_each(client: Client, goal: Goal) -> None:
-    assert "Kept in mind:" in client.post(f"{page(goal)}add", {"text": "Is\n afraid of dogs."}).text
+    assert "Kept in mind:" in done(client, f"{page(goal)}add", {"text": "Is\n afraid of dogs."})
     assert hold(goal) == {1: "Is afraid of dogs."}
     (first,) = Learning.objects.all()
-    assert "Corrected:" in client.post(f"/learnings/{first.pk}/correct", {"text": "Likes dogs."}).text
+    assert "Corrected:" in done(client, f"/learnings/{first.pk}/correct", {"text": "Likes dogs."})
     assert hold(goal) == {2: "Likes dogs."}
     assert "replaced by number 2" in client.get(page(goal)).text
     second = Learning.objects.get(number=2)
-    assert "Taken back:" in client.post(f"/learnings/{second.pk}/take-back").text
+    assert "Taken back:" in done(client, f"/learnings/{second.pk}/take-back", {})
     assert hold(goal) == {}
     for holds in ({2: "Likes dogs."}, {1: "Is afraid of dogs."}, {}):
         deed = AgentAction.objects.filter(run=None, undone=False, undoes=None).latest("created_at")

@@ -1,6 +1,7 @@
 """What a reflective companion keeps of a person, in the browser and over the API: nobody but them decides about it
 (mission D11)."""
 
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -11,11 +12,11 @@ from django.utils import timezone
 
 from goals.models import Goal
 from goals.services import delete_goal
-from memory.models import Thread
+from memory.models import Thread, ThreadMessage
 from tests.factories import AgentRunFactory, GoalFactory, ThreadMessageFactory, bearer
 from tools.models import AgentAction, Trust
 from tools.part_models import Assessment, Part, Proposal, Record
-from tools.parts import create_assessment, create_part, create_proposal
+from tools.parts import add_evidence, create_assessment, create_part, create_proposal
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -62,7 +63,7 @@ def test_a_person_confirms_what_they_have_seen_and_nothing_else(client: Client, 
     part.refresh_from_db()
     assert part.status == "emerging"
     Part.objects.update(role="protector")
-    answer = client.post(page(goal, f"parts/{part.pk}/confirm"), {"shown": seen})
+    answer = client.post(page(goal, f"parts/{part.pk}/confirm"), {"shown": seen}, follow=True)
     assert "“Quiet one” is confirmed." in answer.text
     part.refresh_from_db()
     assert part.status == "confirmed"
@@ -79,7 +80,7 @@ def test_a_person_confirms_what_they_have_seen_and_nothing_else(client: Client, 
 def test_what_a_person_deletes_is_on_record_and_comes_back_as_it_was(client: Client, goal: Goal, kind: str) -> None:
     record: Record = next(each for each in kept(goal.thread) if each._meta.model_name == kind)
     before = everything(record)
-    answer = client.post(page(goal, f"kept/{kind}/{record.pk}/delete"))
+    answer = client.post(page(goal, f"kept/{kind}/{record.pk}/delete"), follow=True)
     assert "is deleted." in answer.text
     assert everything(record) == []
     assert f"Deleted a{'n' if kind == 'assessment' else ''} {kind}" in client.get("/activity/").text
@@ -101,7 +102,8 @@ def test_a_person_decides_about_a_proposal_once(client: Client, goal: Goal, deci
     address = page(goal, f"proposals/{proposal.pk}/{decision}")
     assert client.post(address, {"shown": "of something else"}).status_code == 422
     seen = shown_of(client, proposal, goal.user)
-    assert client.post(address, {"shown": seen}).status_code == 200
+    answer = client.post(address, {"shown": seen})
+    assert (answer.status_code, "Accepted" in client.get(answer["Location"]).text) == (302, decision == "accept")
     proposal.refresh_from_db()
     assert proposal.state == state
     assert client.post(address, {"shown": seen}).status_code == 422
@@ -206,3 +208,92 @@ def test_what_is_kept_goes_with_its_goal(goal: Goal) -> None:
     assert not Part.objects.exists()
     assert not Assessment.objects.exists()
     assert not Proposal.objects.exists()
+
+
+def test_what_was_done_is_said_once_more_by_a_reload_and_no_more_once_it_was_taken_back(
+    client: Client, goal: Goal, part: Part
+) -> None:
+    there = client.post(page(goal, f"kept/part/{part.pk}/delete"))["Location"]
+    for _reload in range(2):
+        assert "is deleted." in client.get(there).text
+    other: Goal = GoalFactory.create(user=goal.user)
+    deed = AgentAction.objects.get()
+    assert "is deleted." not in client.get(f"{page(other)}?done={deed.pk}").text
+    client.post(f"/actions/{deed.pk}/undo")
+    assert "is deleted." not in client.get(there).text
+    assert client.get(f"{page(goal)}?done=nothing").status_code == 200
+
+
+def test_a_record_is_decided_about_where_it_belongs(client: Client, goal: Goal) -> None:
+    other: Goal = GoalFactory.create(user=goal.user)
+    part, assessment, proposal = kept(goal.thread)
+    for record, way in (
+        (part, f"parts/{part.pk}/confirm"),
+        (proposal, f"proposals/{proposal.pk}/accept"),
+        (part, f"kept/part/{part.pk}/delete"),
+        (assessment, f"kept/proposal/{assessment.pk}/delete"),
+    ):
+        shown = shown_of(client, record, goal.user) if isinstance(record, Part | Proposal) else ""
+        assert client.post(page(other, way), {"shown": shown}).status_code == 404
+    assert not AgentAction.objects.exists()
+
+
+def test_a_quote_is_shown_with_what_stands_around_it_and_where(client: Client, goal: Goal) -> None:
+    """However long the message is, and however often it is quoted."""
+    run = AgentRunFactory(thread=goal.thread)
+    words = f"{'before ' * 9_000}When he frowns,\n  something in  me goes quiet. {'after ' * 9_000}"
+    ThreadMessageFactory(thread=goal.thread, run=run, content=words)
+    for number in range(25):
+        create_part(goal.thread, f"Part {number}", "exile", {}, ["something in me goes quiet."])
+    shown = client.get(page(goal)).text
+    assert "before When he frowns,\n  <mark>something in  me goes quiet.</mark> after" in shown
+    assert f'href="/jobs/{run.pk}/"' in shown
+    assert len(shown) < 100_000
+    ThreadMessage.objects.all().delete()
+    assert "<mark>something in me goes quiet.</mark>" in client.get(page(goal)).text
+
+
+def test_records_come_in_pages(client: Client, goal: Goal) -> None:
+    ThreadMessageFactory(thread=goal.thread, run=AgentRunFactory(thread=goal.thread), content=SAID)
+    for number in range(45):
+        create_part(goal.thread, f"Part {number:02}", "exile", {}, [QUOTE])
+        create_proposal(goal.thread, f"Try {number:02}.")
+    seen: list[str] = []
+    address: str | None = page(goal)
+    while address:
+        shown = client.get(address).text
+        assert "Try 44." in shown, "the other kind stays where it was"
+        here = dict.fromkeys(re.findall(r"Part \d\d", shown))
+        assert len(here) <= 20
+        seen += here
+        older = re.findall(r'href="([^"]*[?&]part=\d+)">Older', shown)
+        assert len(older) <= 1
+        address = older[0].replace("&amp;", "&") if older else None
+    assert seen == [f"Part {number:02}" for number in reversed(range(45))]
+    assert client.get(f"{page(goal)}?part=x&proposal=99").status_code == 200
+    third = client.get(f"{page(goal)}?part=3&done=x").text
+    (delete,) = re.findall(rf'action="([^"]*/kept/part/{Part.objects.get(name="Part 01").pk}/delete/[^"]*)"', third)
+    shown = client.post(delete, follow=True).text
+    assert ("is deleted." in shown, "Part 02" in shown) == (True, True), "its person stays on the page"
+
+
+def test_what_cannot_be_seen_is_named_where_a_person_decides(client: Client, goal: Goal) -> None:
+    """Threat T17: else a line reads otherwise than it is."""
+    ThreadMessageFactory(thread=goal.thread, run=AgentRunFactory(thread=goal.thread), content=SAID)
+    create_proposal(goal.thread, "Quit\u200b your \u202ebj\u202c.")
+    create_part(goal.thread, "Quiet\u2066", "ex\u200eile", {"fears": ["be\u00ading"]}, [QUOTE])
+    shown = client.get(page(goal)).text
+    for words in ("Quit[U+200B] your [U+202E]bj[U+202C].", "Quiet[U+2066]", "ex[U+200E]ile", "be[U+00AD]ing"):
+        assert words in shown
+
+
+def test_evidence_that_came_after_a_confirmation_is_named_as_such(client: Client, goal: Goal, part: Part) -> None:
+    seen = shown_of(client, part, goal.user)
+    client.post(page(goal, f"parts/{part.pk}/confirm"), {"shown": seen})
+    assert "added since you confirmed it" not in client.get(page(goal)).text
+    part.refresh_from_db()
+    add_evidence(part, ["when he shouts."])
+    part.save()
+    shown = client.get(page(goal)).text
+    assert shown.count("added since you confirmed it") == 1
+    assert (part.status, shown_of(client, part, goal.user) == seen) == ("confirmed", False)

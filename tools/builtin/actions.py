@@ -8,7 +8,7 @@ from tools import trust
 from tools.base import Arguments, Effect, Outcome, Reversal, Tool, ToolContext, ToolError, Wording
 from tools.models import AgentAction
 from tools.registry import find
-from tools.undo import NAME, CannotUndo, locked, quoted, recent, said, told, undo
+from tools.undo import NAME, CannotUndo, locked, quoted, recent, root_of, said, told, undo
 
 MOST = 50
 UNDONE = "Its agent undid what it did."
@@ -61,6 +61,8 @@ class UndoAction(Tool[OneAction]):
             raise ToolError("There is no action with this id in this conversation; list_recent_actions gives the ids.")
         if action.run_id is None:
             raise ToolError("The user did this, and only they take it back.")
+        if not context.offers(root_of(action).tool):
+            raise ToolError("The tool that did this is switched off, so only the user takes it back.")
         try:
             undone = undo(action, context.user_id)
         except CannotUndo as problem:

@@ -4,11 +4,12 @@ from django.db import transaction
 from pydantic import Field
 
 from memory.learnings import LearningRefused, Origin, end, learn, locked_learning, numbered
-from memory.models import Author, Learning, Thread
+from memory.models import Author, Learning
 from memory.text import clip
 from tools.base import Arguments, Audience, Effect, Outcome, Reversal, Tool, ToolContext, ToolError, Wording
 from tools.changes import UndoRecord
 from tools.learnings import image, record
+from tools.rows import thread_of
 
 
 class Lesson(Arguments):
@@ -60,9 +61,10 @@ class ManageLearning(Tool[Lesson]):
                 end(old)
                 return self._done("Taken back.", old, record(None, old, before))
             origin = Origin(context.run_id, context.action_id, context.sources)
-            thread = Thread(pk=context.thread_id, user_id=context.user_id)
             try:
-                learned = learn(thread, arguments.text, origin, replacing=old, both_hold=arguments.both_hold)
+                learned = learn(
+                    thread_of(context), arguments.text, origin, replacing=old, both_hold=arguments.both_hold
+                )
             except LearningRefused as refused:
                 raise ToolError(str(refused)) from refused
             return self._done(f"Kept as number {learned.number}.", learned, record(learned, old, before))

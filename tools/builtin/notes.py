@@ -1,48 +1,19 @@
 """Notes of the goal (or task, or assistant) that the agent works on."""
 
-from datetime import datetime
-from typing import Any
 from uuid import UUID
 
-from django.db.models.functions import Now
 from pydantic import Field
 
 from memory.marks import merged
-from memory.models import Author, Note, Thread
+from memory.models import Author, Note
 from memory.notes import NoteRefused, create_note, delete_note, find_note, find_notes, locked_note, update_note
 from memory.text import clip, without_marks
 from tools.base import Arguments, Effect, Outcome, Reversal, Tool, ToolContext, ToolError, Wording
 from tools.changes import Image, UndoRecord
-from tools.restoring import CannotRestore, Restorer
+from tools.rows import RowRestorer, thread_of
 
 SHOWN = 10
 NO_NOTE = "There is no note with this id in this conversation; search_notes and list_notes give the ids."
-
-
-class NoteRestorer(Restorer):
-    kind = "note"
-
-    def read(self, owner: int, key: str, *, lock: bool = False) -> Image | None:
-        notes = Note.objects.select_for_update() if lock else Note.objects.all()
-        note = notes.filter(pk=key, user_id=owner).first()
-        return image(note) if note else None
-
-    def write(self, owner: int, key: str, image: Image | None) -> None:
-        notes = Note.objects.filter(pk=key, user_id=owner)
-        if image is None:
-            notes.delete()
-            return
-        fields: dict[str, Any] = {"sources": []} | image
-        fields["created_at"] = datetime.fromisoformat(str(image["created_at"]))
-        thread = Thread.objects.filter(pk=fields.pop("thread"), user_id=owner).first()
-        if thread is None:
-            raise CannotRestore("the conversation that it belonged to is gone.")
-        note = notes.first() or Note(pk=key, user_id=owner)
-        note.thread = thread
-        for name, value in fields.items():
-            setattr(note, name, value)
-        note.updated_at = Now()
-        note.save()
 
 
 def image(note: Note) -> Image:
@@ -55,6 +26,13 @@ def image(note: Note) -> Image:
         "author": note.author,
         "created_at": note.created_at.isoformat(),
     }
+
+
+class NoteRestorer(RowRestorer):
+    kind = "note"
+    model = Note
+    stamps = ("updated_at",)
+    image = staticmethod(image)
 
 
 def record(note: Note, before: Image | None, after: Image | None) -> UndoRecord:
@@ -81,7 +59,7 @@ class CreateNote(Tool[NewNote]):
 
     def run(self, arguments: NewNote, context: ToolContext) -> Outcome:
         try:
-            note = create_note(_thread(context), arguments.title, arguments.body, Author.AGENT, context.sources)
+            note = create_note(thread_of(context), arguments.title, arguments.body, Author.AGENT, context.sources)
         except NoteRefused as refused:
             raise ToolError(str(refused)) from refused
         undo = record(note, None, image(note))
@@ -199,11 +177,6 @@ class ListNotes(Tool[NothingAsked]):
     def run(self, arguments: NothingAsked, context: ToolContext) -> Outcome:
         found = find_notes(context.user_id, context.thread_id, "", SHOWN)
         return Outcome(_listing(found), f"{len(found)} found", sources=_sources(found))
-
-
-def _thread(context: ToolContext) -> Thread:
-    """Only its identity and its owner, which the engine knows: not worth a query."""
-    return Thread(pk=context.thread_id, user_id=context.user_id)
 
 
 def _locked(context: ToolContext, note_id: UUID) -> Note:

@@ -1,19 +1,20 @@
 """Assessments of how things stand with the person, and proposals to them (mission D11)."""
 
+from functools import partial
 from uuid import UUID
 
 from pydantic import Field
 
 from memory.marks import merged
-from memory.models import Thread
 from memory.text import clip
 from tools.base import Arguments, Outcome, ToolContext, ToolError, Wording
 from tools.changes import UndoRecord
 from tools.part_models import Assessment, Proposal
-from tools.part_restoring import image, recorded
-from tools.parts import RecordRefused, change_proposal, create_assessment, create_proposal, locked
+from tools.part_restoring import changed, image, recorded
+from tools.parts import change_proposal, create_assessment, create_proposal, locked
 from tools.quotes import read
-from tools.reflecting import Keeping, Reflecting, refusing
+from tools.reflecting import Evidence, Keeping, Reflecting, expected, refusing
+from tools.rows import thread_of
 
 SHOWN = 20
 NO_PROPOSAL = "There is no proposal with this id in this conversation; list_proposals gives the ids."
@@ -21,9 +22,7 @@ NO_PROPOSAL = "There is no proposal with this id in this conversation; list_prop
 
 class NewAssessment(Arguments):
     text: str = Field(description="How things stand with the user now, in a few sentences.")
-    evidence: list[str] = Field(
-        description="What the user wrote in this conversation, word by word: passages of their own messages."
-    )
+    evidence: Evidence
 
 
 class CreateAssessment(Keeping[NewAssessment]):
@@ -37,7 +36,7 @@ class CreateAssessment(Keeping[NewAssessment]):
 
     def run(self, arguments: NewAssessment, context: ToolContext) -> Outcome:
         with refusing():
-            kept = create_assessment(_thread(context), arguments.text, arguments.evidence, context.sources)
+            kept = create_assessment(thread_of(context), arguments.text, arguments.evidence, context.sources)
         return Outcome(f"Kept (id {kept.pk}).", clip(kept.text, 80), recorded(kept, None, image(kept)))
 
 
@@ -75,7 +74,7 @@ class CreateProposal(Keeping[NewProposal]):
 
     def run(self, arguments: NewProposal, context: ToolContext) -> Outcome:
         with refusing():
-            kept = create_proposal(_thread(context), arguments.text, context.sources)
+            kept = create_proposal(thread_of(context), arguments.text, context.sources)
         done = f"Kept (id {kept.pk}). The user has not decided about it yet."
         return Outcome(done, clip(kept.text, 80), recorded(kept, None, image(kept)))
 
@@ -94,24 +93,17 @@ class UpdateProposal(Keeping[ProposalEdit]):
 
     def expected(self, arguments: ProposalEdit, context: ToolContext) -> UndoRecord | None:
         kept = Proposal.objects.filter(pk=arguments.id, user=context.user_id, thread=context.thread_id).first()
-        if kept is None:
-            return None
-        before = image(kept)
-        try:
-            change_proposal(kept, text=arguments.text, done=arguments.done)
-        except RecordRefused:
-            return None
-        return recorded(kept, before, image(kept))
+        return expected(kept, partial(change_proposal, text=arguments.text, done=arguments.done))
 
     def run(self, arguments: ProposalEdit, context: ToolContext) -> Outcome:
         kept = locked(Proposal, context.user_id, arguments.id, context.thread_id)
         if kept is None:
             raise ToolError(NO_PROPOSAL)
-        before = image(kept)
+        change = partial(change_proposal, text=arguments.text, done=arguments.done, sources=context.sources)
         with refusing():
-            change_proposal(kept, text=arguments.text, done=arguments.done, sources=context.sources)
+            undo = changed(kept, change)
         kept.save()
-        return Outcome(f"The proposal is {kept.state}.", clip(kept.text, 80), recorded(kept, before, image(kept)))
+        return Outcome(f"The proposal is {kept.state}.", clip(kept.text, 80), undo)
 
 
 class ListProposals(Reflecting[NothingAsked]):
@@ -131,7 +123,3 @@ class ListProposals(Reflecting[NothingAsked]):
 def _told(kept: Assessment) -> str:
     quotes = [f"- “{quote.quote}”" for quote in read(kept.evidence)]
     return "\n".join([f"{kept.created_at:%Y-%m-%d} (id {kept.pk}): {kept.text}", *quotes])
-
-
-def _thread(context: ToolContext) -> Thread:
-    return Thread(pk=context.thread_id, user_id=context.user_id)

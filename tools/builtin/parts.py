@@ -2,23 +2,23 @@
 writes nothing about a person: it waits for their word."""
 
 from collections.abc import Sequence
+from functools import partial
 from uuid import UUID
 
 from pydantic import Field
 
 from memory.marks import merged
-from memory.models import Thread
 from memory.text import clip
 from tools.base import Arguments, Outcome, ToolContext, ToolError, Wording
 from tools.changes import UndoRecord
 from tools.part_models import Part, Standing
-from tools.part_restoring import image, recorded
-from tools.parts import RecordRefused, add_evidence, change_part, create_part, locked, searched
-from tools.quotes import NotSaid, read
-from tools.reflecting import Keeping, Reflecting, refusing
+from tools.part_restoring import changed, image, recorded
+from tools.parts import add_evidence, change_part, create_part, locked, searched
+from tools.quotes import read
+from tools.reflecting import Evidence, Keeping, Reflecting, expected, refusing
+from tools.rows import thread_of
 
 NO_PART = "There is no part with this id in this conversation; search_parts gives the ids."
-QUOTES = "What the user wrote in this conversation, word by word: passages of their own messages, in their spelling."
 ROLE = "What it does, in a word or two: protector, manager, firefighter, exile, or the user's own word."
 LINES = "One short line each"
 
@@ -48,7 +48,7 @@ class Traits(Arguments):
     fears: list[str] | None = Field(None, description=f"What it is afraid of. {LINES}.")
     needs: list[str] | None = Field(None, description=f"What it needs. {LINES}.")
     body: list[str] | None = Field(None, description=f"Where and how it is felt in the body. {LINES}.")
-    evidence: list[str] = Field(description=QUOTES)
+    evidence: Evidence
 
     @property
     def attributes(self) -> dict[str, Sequence[str]]:
@@ -74,11 +74,9 @@ class CreateEmergingPart(Keeping[NewPart]):
         return clip(arguments.name, 80)
 
     def run(self, arguments: NewPart, context: ToolContext) -> Outcome:
-        thread = Thread(pk=context.thread_id, user_id=context.user_id)
+        about = arguments.name, arguments.role, arguments.attributes, arguments.evidence
         with refusing():
-            part = create_part(
-                thread, arguments.name, arguments.role, arguments.attributes, arguments.evidence, context.sources
-            )
+            part = create_part(thread_of(context), *about, context.sources)
         done = f"The part {part.name!r} (id {part.pk}) is kept as emerging. Only the user can confirm it."
         return Outcome(done, clip(part.name, 80), recorded(part, None, image(part)))
 
@@ -99,26 +97,15 @@ class UpdatePartAttributes(Keeping[PartEdit]):
     Arguments = PartEdit
 
     def expected(self, arguments: PartEdit, context: ToolContext) -> UndoRecord | None:
-        part = _found(context, arguments.id)
-        if part is None:
-            return None
-        before = image(part)
-        try:
-            _change(part, arguments, ())
-        except (RecordRefused, NotSaid):
-            return None
-        return recorded(part, before, image(part))
+        return expected(_found(context, arguments.id), partial(_change, edit=arguments))
 
     def run(self, arguments: PartEdit, context: ToolContext) -> Outcome:
         part = _locked(context, arguments.id)
-        before = image(part)
         with refusing():
-            _change(part, arguments, context.sources)
+            undo = changed(part, partial(_change, edit=arguments, sources=context.sources))
         part.save()
         state = "It is as the user confirmed it." if part.status is Standing.CONFIRMED else "It is emerging."
-        return Outcome(
-            f"Changed the part {part.name!r}. {state}", clip(part.name, 80), recorded(part, before, image(part))
-        )
+        return Outcome(f"Changed the part {part.name!r}. {state}", clip(part.name, 80), undo)
 
 
 class OnePart(Arguments):
@@ -138,7 +125,7 @@ class GetPartDetails(Reflecting[OnePart]):
 
 
 class MoreEvidence(OnePart):
-    evidence: list[str] = Field(description=QUOTES)
+    evidence: Evidence
 
 
 class AddEvidence(Keeping[MoreEvidence]):
@@ -149,15 +136,11 @@ class AddEvidence(Keeping[MoreEvidence]):
 
     def run(self, arguments: MoreEvidence, context: ToolContext) -> Outcome:
         part = _locked(context, arguments.id)
-        before = image(part)
         with refusing():
-            add_evidence(part, arguments.evidence, context.sources)
+            undo = changed(part, partial(add_evidence, quotes=arguments.evidence, sources=context.sources))
         part.save()
-        return Outcome(
-            f"The part {part.name!r} has {len(part.evidence)} quotes as evidence now.",
-            clip(part.name, 80),
-            recorded(part, before, image(part)),
-        )
+        done = f"The part {part.name!r} has {len(part.evidence)} quotes as evidence now."
+        return Outcome(done, clip(part.name, 80), undo)
 
 
 class ListEvidence(Reflecting[OnePart]):
@@ -173,7 +156,7 @@ class ListEvidence(Reflecting[OnePart]):
         return Outcome(_evidence(part), clip(part.name, 80), sources=part.sources)
 
 
-def _change(part: Part, edit: PartEdit, sources: Sequence[str]) -> None:
+def _change(part: Part, edit: PartEdit, sources: Sequence[str] = ()) -> None:
     change_part(part, name=edit.name, role=edit.role, attributes=edit.attributes)
     add_evidence(part, edit.evidence, sources)
 

@@ -13,7 +13,7 @@ from agents import decisions
 from agents.engine import jobs
 from agents.live.events import Event, ToolProgress
 from agents.live.screen import whole
-from agents.proposals import Proposal
+from agents.proposed_call import ProposedCall
 from goals.models import Goal
 from goals.toolbox import rows, set_modes
 from memory.models import AgentRun
@@ -56,7 +56,7 @@ def offered(llm: LLMServer) -> list[str]:
 
 
 def approve(action: AgentAction, rung: list[UUID]) -> None:
-    decisions.decide(action, action.user, ApprovalState.APPROVED, Proposal(action).shown)
+    decisions.decide(action, action.user, ApprovalState.APPROVED, ProposedCall(action).shown)
     while rung:
         jobs.run(str(rung.pop(0)))
 

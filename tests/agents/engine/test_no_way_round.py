@@ -15,7 +15,7 @@ from agents import decisions, services
 from agents.engine import gates, jobs, journal, orchestrator
 from agents.engine.calls import Call
 from agents.models import AgentTask
-from agents.proposals import Proposal
+from agents.proposed_call import ProposedCall
 from agents.refusals import Refused
 from agents.undoing import take_back
 from goals.models import Goal
@@ -66,7 +66,7 @@ def proposes(say: Say, llm: LLMServer, note: Note, body: str) -> AgentAction:
 
 
 def decide(action: AgentAction, state: ApprovalState, rung: list[UUID]) -> None:
-    decisions.decide(action, action.user, state, Proposal(action).shown)
+    decisions.decide(action, action.user, state, ProposedCall(action).shown)
     drain(rung)
     action.refresh_from_db()
 
@@ -160,13 +160,13 @@ def test_what_a_user_has_made_of_a_call_does_not_run_on_what_was_changed_since(
     goal: Goal, say: Say, llm: LLMServer, rung: list[UUID], note: Note
 ) -> None:
     action = proposes(say, llm, note, "red")
-    decisions.edit(action, goal.user, Proposal(action).shown, {"id": str(note.pk), "body": "edited"})
+    decisions.edit(action, goal.user, ProposedCall(action).shown, {"id": str(note.pk), "body": "edited"})
     update_note(note, body="precious")
     drain(rung)
     note.refresh_from_db()
     assert note.body == "precious"
     with pytest.raises(Refused, match="You changed this already"):
-        decisions.decide(action, goal.user, REJECTED, Proposal(action).shown)
+        decisions.decide(action, goal.user, REJECTED, ProposedCall(action).shown)
 
 
 def test_each_approved_call_is_compared_right_before_it_runs(
@@ -187,7 +187,7 @@ def test_each_approved_call_is_compared_right_before_it_runs(
 
     monkeypatch.setattr(Upsert, "act", meanwhile)
     for action in AgentAction.objects.all():
-        decisions.decide(action, goal.user, APPROVED, Proposal(action).shown)
+        decisions.decide(action, goal.user, APPROVED, ProposedCall(action).shown)
     drain(rung)
     note.refresh_from_db()
     assert (note.body, world.texts("upsert")) == ("precious", ["slow"])
@@ -205,7 +205,7 @@ def test_a_file_that_was_changed_since_it_was_approved_is_not_replaced(
     action = AgentAction.objects.get(tool="write_file", run__isnull=False)
     client.force_login(goal.user)
     assert "what it holds now (4 bytes)" in client.get("/approvals/").content.decode()
-    shown = Proposal(action).shown
+    shown = ProposedCall(action).shown
     decisions.decide(action, goal.user, APPROVED, shown)
     filing.add_file(goal.thread, "mine.md", 8, iter([b"precious"]))
     drain(rung)
@@ -241,7 +241,7 @@ def while_it_is_proposed(goal: Goal, state: ApprovalState, monkeypatch: pytest.M
     def decided(call: Call) -> None:
         propose(call)
         action = AgentAction.objects.get(tool="send_email")
-        decisions.decide(action, goal.user, state, Proposal(action).shown)
+        decisions.decide(action, goal.user, state, ProposedCall(action).shown)
 
     monkeypatch.setattr(gates, "_let_go", a_message_comes)
     monkeypatch.setattr(Call, "propose", decided)

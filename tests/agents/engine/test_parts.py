@@ -2,6 +2,7 @@
 (missions D8, D10 and D11)."""
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from random import Random
 from typing import Any
 from uuid import UUID
@@ -12,6 +13,7 @@ from hypothesis import HealthCheck, given, settings as hypothesis_settings, stra
 
 from agents.decisions import decide
 from agents.engine import jobs
+from agents.refusals import Refused
 from agents.undoing import take_back
 from goals.models import Goal
 from goals.services import create_goal
@@ -25,9 +27,10 @@ from tests.world import PAGES, World
 from tools.base import ToolContext, ToolError
 from tools.cancel import CancelToken
 from tools.models import AgentAction, Approval, ApprovalState, Cause
-from tools.part_deeds import DELETING, confirm_part, decide_proposal, delete_record
-from tools.part_models import Assessment, Part, Proposal, ProposalState, Record, Standing
+from tools.part_deeds import confirm_part, decide_proposal, delete_record
+from tools.part_models import KINDS, Part, Proposal, ProposalState, Record, Standing
 from tools.parts import RecordRefused, digest_of
+from tools.quotes import MOST_QUOTES
 from tools.registry import all_tools
 from tools.signature import digest
 
@@ -36,7 +39,7 @@ type Act = Callable[..., AgentAction]
 SAID = "When my boss frowns, something in me\n  goes quiet and  I want to hide."
 QUOTE = "something in me goes quiet"
 PAGE = "https://stranger.example/a"
-RECORDS: tuple[type[Record], ...] = (Part, Assessment, Proposal)
+RECORDS = [*KINDS.values()]
 
 
 @pytest.fixture
@@ -73,7 +76,7 @@ def test_a_part_is_kept_with_where_its_person_said_it_and_stays_emerging(part: P
     (evidence,) = part.evidence
     message = on.thread.messages.get(content=SAID)
     assert (evidence["quote"], evidence["message"]) == (QUOTE, str(message.pk))
-    assert (part.status, part.confirmed) == (Standing.EMERGING, "")
+    assert (part.status, part.confirmed) == (Standing.EMERGING, None)
     assert part.words == "Quiet one (protector)\nfears: being seen"
 
 
@@ -105,9 +108,16 @@ def test_no_evidence_at_all_keeps_nothing(act: Act) -> None:
     assert not kept()
 
 
-def test_a_short_message_counts_as_a_whole(act: Act) -> None:
-    assert act("create_emerging_part", "Alone", **new_part("Alo")).status == "error"
-    assert act("create_emerging_part", "Alone", **new_part("Alone")).status == "done"
+def test_more_quotes_than_are_kept_are_refused_before_they_are_looked_for(act: Act, part: Part) -> None:
+    """The schema says so; nothing is locked or read for it."""
+    for tool, arguments in (
+        ("create_emerging_part", new_part(name="Other")),
+        ("update_part_attributes", {"id": str(part.pk)}),
+        ("add_evidence", {"id": str(part.pk)}),
+        ("create_assessment", {"text": "Tense today."}),
+    ):
+        refused = act(tool, **{**arguments, "evidence": [QUOTE] * (MOST_QUOTES + 1)})
+        assert "The arguments are not valid" in refused.error, tool
 
 
 def test_what_the_agent_said_is_no_evidence(act: Act, say: Say, llm: LLMServer) -> None:
@@ -203,7 +213,7 @@ def test_nobody_is_offered_what_only_people_do(on: Goal, say: Say, llm: LLMServe
     say("Go on")
     offered = {tool["function"]["name"] for tool in llm.requests[-1].body["tools"]}
     assert "create_emerging_part" in offered
-    assert not offered & {"confirm_part", "accept_proposal", "decline_proposal", *DELETING.values()}
+    assert not offered & {"confirm_part", "accept_proposal", "decline_proposal", *(f"delete_{kind}" for kind in KINDS)}
     assert Part.objects.get().status == Standing.EMERGING
 
 
@@ -344,6 +354,131 @@ def test_whatever_was_done_to_records_is_taken_back_in_reverse(
     assert state() == before
 
 
+@pytest.mark.parametrize("kinds", [["update_part_attributes", "confirm"], ["update_proposal", "decide"]])
+@given(data=st.data(), dice=st.integers(0, 10**9).map(Random))
+@hypothesis_settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_in_whatever_order_things_are_taken_back_what_was_decided_is_what_was_read(
+    goal: Goal, kinds: list[str], data: st.DataObject, dice: Random
+) -> None:
+    for model in RECORDS:
+        model._default_manager.all().delete()
+    run = AgentRunFactory(thread=goal.thread)
+    ThreadMessageFactory(thread=goal.thread, run=run, content=SAID)
+    for kind in ("create_emerging_part", "create_proposal"):
+        acted(run, dice, kind, "A")
+    read: set[tuple[object, ...]] = set()
+    done: list[AgentAction] = []
+    for kind in data.draw(st.lists(st.sampled_from([*kinds, "undo", "undo"]), min_size=3, max_size=12)):
+        if kind == "undo":
+            with suppress(Refused):
+                done += [take_back(dice.choice(done), goal.user)] if done else []
+        elif action := acted(run, dice, kind, dice.choice("AB")):
+            done.append(action)
+        if kind in ("confirm", "decide"):
+            read |= decisions()
+        assert decisions() <= read
+
+
+def decisions() -> set[tuple[object, ...]]:
+    """What is decided now, and in which words."""
+    parts = {(part.pk, part.words) for part in Part.objects.all() if part.status is Standing.CONFIRMED}
+    states = {ProposalState.DONE: ProposalState.ACCEPTED}
+    decided = Proposal.objects.exclude(state=ProposalState.OPEN)
+    return parts | {(each.pk, each.text, states.get(ProposalState(each.state), each.state)) for each in decided}
+
+
+def accepted(on: Goal, proposal: Proposal) -> AgentAction:
+    proposal.refresh_from_db()
+    deed = decide_proposal(on.user, proposal.pk, ProposalState.ACCEPTED, digest_of(proposal))
+    assert deed
+    return deed
+
+
+def said_of(proposal: Proposal) -> tuple[str, str]:
+    proposal.refresh_from_db()
+    return proposal.text, proposal.state
+
+
+def test_no_undo_puts_other_words_under_a_decision(act: Act, on: Goal) -> None:
+    act("create_proposal", text="Quit your job tomorrow.")
+    proposal = Proposal.objects.get()
+    changed = act("update_proposal", id=str(proposal.pk), text="Breathe out.")
+    accepted(on, proposal)
+    refused = act("undo_action", id=str(changed.pk))
+    assert (refused.status, "has decided about it" in refused.error) == ("error", True)
+    with pytest.raises(Refused, match="has decided about it"):
+        take_back(changed, on.user)
+    assert said_of(proposal) == ("Breathe out.", "accepted")
+    act("update_proposal", id=str(proposal.pk), done=True)
+    assert act("undo_action", id=str(changed.pk)).status == "error"
+    assert said_of(proposal) == ("Breathe out.", "done")
+
+
+def test_no_undo_of_an_undo_does_so_either(act: Act, on: Goal) -> None:
+    act("create_proposal", text="Breathe out.")
+    proposal = Proposal.objects.get()
+    changed = act("update_proposal", id=str(proposal.pk), text="Quit your job tomorrow.")
+    back = act("undo_action", id=str(changed.pk))
+    accepted(on, proposal)
+    assert act("undo_action", id=str(back.pk)).status == "error"
+    assert said_of(proposal) == ("Breathe out.", "accepted")
+
+
+def test_a_decision_that_was_taken_back_comes_back_to_the_words_that_it_was_about(act: Act, on: Goal) -> None:
+    act("create_proposal", text="Breathe out.")
+    proposal = Proposal.objects.get()
+    back = take_back(accepted(on, proposal), on.user)
+    act("update_proposal", id=str(proposal.pk), text="Quit your job tomorrow.")
+    with pytest.raises(Refused, match="changed since"):
+        take_back(back, on.user)
+    assert said_of(proposal) == ("Quit your job tomorrow.", "open")
+    act("update_proposal", id=str(proposal.pk), text="Breathe out.")
+    take_back(back, on.user)
+    assert said_of(proposal) == ("Breathe out.", "accepted")
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ({"name": "A", "role": "B) (C"}, {"name": "A (B)", "role": "C"}),
+        ({"beliefs": ["I am bad; that is a lie"]}, {"beliefs": ["I am bad", "that is a lie"]}),
+        ({"fears": ["being seen"], "needs": ["rest"]}, {"fears": [], "needs": ["rest", "being seen"]}),
+    ],
+)
+def test_only_what_was_confirmed_counts_as_confirmed(
+    act: Act, part: Part, on: Goal, said: dict[str, object], meant: dict[str, object]
+) -> None:
+    """However the one and the other may read in one line."""
+    act("update_part_attributes", id=str(part.pk), evidence=[QUOTE], **said)
+    part.refresh_from_db()
+    shown = digest_of(part)
+    confirm_part(on.user, part.pk, shown)
+    changed = act("update_part_attributes", id=str(part.pk), evidence=[QUOTE], **meant)
+    assert changed.output.endswith("It is emerging.")
+    part.refresh_from_db()
+    assert (part.status, digest_of(part) == shown) == (Standing.EMERGING, False)
+
+
+def test_a_confirmation_holds_for_the_evidence_that_was_looked_at(act: Act, part: Part, on: Goal) -> None:
+    shown = digest_of(part)
+    act("add_evidence", id=str(part.pk), evidence=["I want to hide."])
+    with pytest.raises(RecordRefused, match="changed since you looked"):
+        confirm_part(on.user, part.pk, shown)
+
+
+def test_two_parts_of_one_name_never_come_about(act: Act, part: Part, on: Goal) -> None:
+    deleted = delete_record(on.user, Part, part.pk)
+    assert deleted
+    act("create_emerging_part", **new_part(name="QUIET one"))
+    with pytest.raises(Refused, match="taken its place"):
+        take_back(deleted, on.user)
+    assert [each.name for each in Part.objects.all()] == ["QUIET one"]
+    renamed = act("update_part_attributes", id=str(Part.objects.get().pk), name="Other", evidence=[QUOTE])
+    take_back(deleted, on.user)
+    assert act("undo_action", id=str(renamed.pk)).status == "error"
+    assert {each.name for each in Part.objects.all()} == {"Quiet one", "Other"}
+
+
 def acted(run: AgentRun, dice: Random, kind: str, text: str) -> AgentAction | None:
     """One act without a model around it; None when it was refused or changed nothing."""
     if kind in ("confirm", "decide", "delete"):
@@ -356,7 +491,7 @@ def acted(run: AgentRun, dice: Random, kind: str, text: str) -> AgentAction | No
         "add_evidence": {"id": part, "evidence": [quote]},
         "create_assessment": {"text": text, "evidence": [quote]},
         "create_proposal": {"text": text},
-        "update_proposal": {"id": proposal, "text": text},
+        "update_proposal": {"id": proposal} | dice.choice([{"text": text}, {"text": text}, {"done": True}]),
     }
     tool, action = all_tools()[kind], AgentActionFactory(run=run, tool=kind, status="started")
     context = ToolContext(run.thread.user_id, run.thread_id, run.pk, action.pk, CancelToken())

@@ -18,6 +18,8 @@ from tests.agents.engine.test_quarantine import REFUSED
 from tests.factories import AgentRunFactory, ThreadMessageFactory, bearer
 from tests.llm_script import Reply, Request, Status
 from tests.llm_server import LLMServer
+from tools.quotes import NotSaid, verified
+from tools.seen import was_given
 
 type Say = Callable[[str], AgentRun]
 
@@ -139,7 +141,7 @@ def test_what_was_decided_is_said_again_as_a_decision(
     work(asked.pop(), rung)
     again = ThreadMessage.objects.filter(thread=goal.thread, content="How far on Sunday?").latest("position")
     assert again.run_id != refused.pk
-    assert again.metadata == {"decision": about}
+    assert again.metadata == {"decision": about, "restarts": str(refused.pk)}
 
 
 def test_only_a_refused_history_that_is_the_last_word_can_be_restarted(
@@ -170,3 +172,30 @@ def test_without_script_the_page_says_what_happens(
     here = reverse("goal", args=[goal.pk])
     answer = client.post(reverse("run_restart", args=[refused.pk]), {"next": here}, follow=True)
     assert "being summed up" in answer.content.decode()
+
+
+def test_what_is_said_again_is_not_the_words_of_the_user(
+    goal: Goal, refused: AgentRun, client: Client, asked: list[UUID], rung: list[UUID]
+) -> None:
+    """Names of files stand in it, and passages of it run from one message into the next; the originals are theirs."""
+    attached = {
+        "id": str(new_id()),
+        "name": "I want to quit https://a.example/x",
+        "media_type": "text/plain",
+        "size": 1,
+    }
+    asked_for = ThreadMessage.objects.filter(thread=goal.thread, content="How far on Sunday?")
+    asked_for.update(metadata={"attachments": [attached]})
+    client.force_login(goal.user)
+    post(client, refused)
+    work(asked.pop(), rung)
+    again = ThreadMessage.objects.filter(thread=goal.thread, content__startswith="How far on Sunday?").latest(
+        "position"
+    )
+    assert "I want to quit https://a.example/x" in again.content
+    assert not was_given(goal.thread_id, "https://a.example/x")
+    for passage in ("I want to quit", "on Sunday? [Attached before: I want"):
+        with pytest.raises(NotSaid):
+            verified(goal.thread_id, [passage])
+    (quote,) = verified(goal.thread_id, ["How far on Sunday?"])
+    assert quote.message == asked_for.earliest("position").pk

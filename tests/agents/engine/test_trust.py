@@ -11,7 +11,7 @@ from pytest_django import Settings
 
 from agents import decisions
 from agents.engine import jobs
-from agents.proposals import Proposal
+from agents.proposed_call import ProposedCall
 from agents.refusals import Refused
 from agents.undoing import take_back
 from goals.models import Goal
@@ -44,7 +44,7 @@ def proposes(say: Say, llm: LLMServer, note: Note, body: str) -> AgentAction:
 
 
 def decide(action: AgentAction, state: ApprovalState, rung: list[UUID], allow: Scope | None = None) -> None:
-    decisions.decide(action, action.user, state, Proposal(action).shown, always=allow)
+    decisions.decide(action, action.user, state, ProposedCall(action).shown, always=allow)
     while rung:
         jobs.run(str(rung.pop(0)))
     action.refresh_from_db()
@@ -65,11 +65,11 @@ def test_what_changed_since_it_was_shown_is_not_approved(
     goal: Goal, say: Say, llm: LLMServer, rung: list[UUID], note: Note
 ) -> None:
     action = proposes(say, llm, note, "red")
-    seen = Proposal(action).shown
+    seen = ProposedCall(action).shown
     update_note(note, body="green")
     with pytest.raises(Refused, match="not what you were shown"):
         decisions.decide(action, action.user, APPROVED, seen)
-    assert Proposal(action).would is not None
+    assert ProposedCall(action).would is not None
     decide(action, APPROVED, rung)
     note.refresh_from_db()
     assert note.body == "red", "once it was looked at again"
@@ -79,7 +79,7 @@ def test_what_changes_between_approval_and_start_is_not_run(
     goal: Goal, say: Say, llm: LLMServer, rung: list[UUID], note: Note
 ) -> None:
     action = proposes(say, llm, note, "red")
-    decisions.decide(action, action.user, APPROVED, Proposal(action).shown)
+    decisions.decide(action, action.user, APPROVED, ProposedCall(action).shown)
     update_note(note, body="green")
     while rung:
         jobs.run(str(rung.pop(0)))
@@ -96,10 +96,10 @@ def test_a_person_changes_a_call_and_their_form_of_it_runs_once(
     say("Write to them")
     action = AgentAction.objects.get()
     with pytest.raises(Refused, match="not valid"):
-        decisions.edit(action, action.user, Proposal(action).shown, {"text": 5, "to": "all"})
-    decisions.edit(action, action.user, Proposal(action).shown, {"text": "good morning"})
+        decisions.edit(action, action.user, ProposedCall(action).shown, {"text": 5, "to": "all"})
+    decisions.edit(action, action.user, ProposedCall(action).shown, {"text": "good morning"})
     with pytest.raises(Refused, match="rejected already"):
-        decisions.edit(action, action.user, Proposal(action).shown, {"text": "good evening"})
+        decisions.edit(action, action.user, ProposedCall(action).shown, {"text": "good evening"})
     while rung:
         jobs.run(str(rung.pop(0)))
     assert world.texts("send_email") == ["good morning"]
@@ -113,7 +113,7 @@ def test_an_edit_that_changes_nothing_is_an_approval(
     llm.script([Reply(calls=[("send_email", {"text": "hello"})]), Reply("It is sent.")])
     say("Write to them")
     action = AgentAction.objects.get()
-    decisions.edit(action, action.user, Proposal(action).shown, {"text": "hello"})
+    decisions.edit(action, action.user, ProposedCall(action).shown, {"text": "hello"})
     while rung:
         jobs.run(str(rung.pop(0)))
     assert world.texts("send_email") == ["hello"]
@@ -137,7 +137,7 @@ def test_trust_is_earned_given_and_ends_with_one_undo(
     assert not trust.offers(goal.user)
     action = proposes(say, llm, note, "not earned yet")
     with pytest.raises(Refused, match="cannot be allowed"):
-        decisions.decide(action, goal.user, APPROVED, Proposal(action).shown, always=Scope.ANY)
+        decisions.decide(action, goal.user, APPROVED, ProposedCall(action).shown, always=Scope.ANY)
     decide(action, APPROVED, rung)
     (offer,) = trust.offers(goal.user)
     assert (offer.thread, offer.tool, offer.times) == (goal.thread, "update_note", 2)
@@ -202,7 +202,7 @@ def test_the_inbox_shows_what_waits_and_takes_decisions(
     page = client.get("/approvals/").content.decode()
     assert "<del>blue</del>" in page
     assert "<ins>red</ins>" in page
-    approve = f"/approvals/{action.pk}/{Proposal(action).shown}/approve"
+    approve = f"/approvals/{action.pk}/{ProposedCall(action).shown}/approve"
     assert approve in page
     assert client.post(approve, {"next": "/approvals/"}).headers["Location"] == "/approvals/"
     while rung:
@@ -228,7 +228,7 @@ def test_a_changed_form_is_sent_from_the_page(
     action = proposes(say, llm, note, "red")
     llm.script([Reply("I see."), Reply("Done.")])
     fields = {f"argument-{action.pk}-id": str(note.pk), f"argument-{action.pk}-body": "yellow\r\nand red"}
-    client.post(f"/approvals/{action.pk}/{Proposal(action).shown}/edit", fields | {"next": "/approvals/"})
+    client.post(f"/approvals/{action.pk}/{ProposedCall(action).shown}/edit", fields | {"next": "/approvals/"})
     while rung:
         jobs.run(str(rung.pop(0)))
     note.refresh_from_db()

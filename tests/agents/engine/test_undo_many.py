@@ -97,7 +97,8 @@ def _acts(run: AgentRun, dice: Random, number: int) -> None:
     thing = dice.choice([*things.order_by("pk").values_list("pk", flat=True), new_id()])
     arguments = {} if name == "create_note" else {"id": str(thing)}
     arguments |= {"title": f"T{number}", "body": f"B{number}"} if name in ("create_note", "update_note") else {}
-    tool, context = all_tools()[name], ToolContext(run.thread.user_id, run.thread_id, run.pk, action.pk, CancelToken())
+    whose = run.thread.user_id, run.thread_id, run.pk, action.pk
+    tool, context = all_tools()[name], ToolContext(*whose, CancelToken(), offers=lambda name: True)
     mine = AgentAction.objects.filter(pk=action.pk)
     try:
         with transaction.atomic():

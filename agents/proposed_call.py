@@ -13,7 +13,7 @@ from tools.registry import AnyTool
 from tools.signature import digest, shown
 
 
-class Proposal:
+class ProposedCall:
     """A recorded call with an approval. Reads what its tool would change, once."""
 
     def __init__(self, action: AgentAction) -> None:

@@ -1,0 +1,53 @@
+"""Rows of a conversation that tools write: how an undo reads them and puts them back (mission D8)."""
+
+from abc import abstractmethod
+from typing import Any, ClassVar
+
+from django.db import IntegrityError, transaction
+from django.db.models import Model
+from django.db.models.functions import Now
+
+from memory.models import Thread
+from tools.base import ToolContext
+from tools.changes import Image
+from tools.restoring import CannotRestore, Restorer
+
+
+class RowRestorer(Restorer):
+    """Of rows of one model, which have a user and a thread.
+
+    stamps: fields that say when a row was last written.
+    """
+
+    model: ClassVar[type[Model]]
+    stamps: ClassVar[tuple[str, ...]] = ()
+
+    @staticmethod
+    @abstractmethod
+    def image(row: Any, /) -> Image:
+        """Its fields as JSON, `thread_id` or `thread` among them; `sources` may be left out when there are none."""
+
+    def read(self, owner: int, key: str, *, lock: bool = False) -> Image | None:
+        rows = self.model._default_manager.filter(pk=key, user=owner)
+        row = (rows.select_for_update() if lock else rows).first()
+        return self.image(row) if row else None
+
+    def write(self, owner: int, key: str, image: Image | None) -> None:
+        rows = self.model._default_manager
+        if image is None:
+            rows.filter(pk=key, user=owner).delete()
+            return
+        fields: dict[str, Any] = {"sources": []} | image
+        fields["thread_id"] = fields.pop("thread", None) or fields["thread_id"]
+        if not Thread.objects.filter(pk=fields["thread_id"], user=owner).exists():
+            raise CannotRestore("the conversation that it belonged to is gone.")
+        try:
+            with transaction.atomic():
+                rows.update_or_create(pk=key, user_id=owner, defaults=fields | dict.fromkeys(self.stamps, Now()))
+        except IntegrityError as taken:
+            raise CannotRestore("another one has taken its place.") from taken
+
+
+def thread_of(context: ToolContext) -> Thread:
+    """Only its identity and its owner, which the engine knows: not worth a query."""
+    return Thread(pk=context.thread_id, user_id=context.user_id)
