@@ -37,17 +37,21 @@ def create_note(
 
 
 def update_note(note: Note, *, title: str | None = None, body: str | None = None, sources: Sequence[str] = ()) -> Note:
-    """
+    """One that reads so already stays as it is.
+
     Args:
         sources: as in `create_note`; they join those that it has.
 
     Raises:
         NoteRefused: blank title, or title or body too long.
     """
+    before = note.title, note.body
     note.title, note.body = _checked(
         note.title if title is None else title,
         note.body if body is None else body,
     )
+    if (note.title, note.body) == before:
+        return note
     note.sources = merged(note.sources, sources)
     note.updated_at = Now()
     note.save(update_fields=["title", "body", "sources", "updated_at"])

@@ -73,6 +73,10 @@ class RunCmd(Tool[Command]):
         """How it ended is said first, after a label if there is one."""
         return any(line.startswith("Exit code 0 after ") for line in observation.splitlines()[:2])
 
+    def counts_unchanged(self, arguments: Command) -> bool:
+        """A check proves something, a look at what is there anyhow does not."""
+        return words_of(arguments.command)[0].rpartition("/")[2] not in _READERS
+
     def subject(self, arguments: Command) -> str:
         return clip(arguments.command, 80)
 
@@ -82,7 +86,7 @@ class RunCmd(Tool[Command]):
         argv = words_of(arguments.command)
         hand = files.Hand(Writer.COMMAND, context.sources)
         try:
-            _, before = settle(context.thread_id, hand, keep=True)
+            _, before = settle(context.thread_id, files.Hand(Writer.USER, context.sources), keep=True)
         except files.FileRefused as refused:
             raise ToolError(f"{refused} Nothing was run.") from refused
         sources = sources_of(context.thread_id, before.files.values())

@@ -71,6 +71,7 @@ class McpTool(Tool[Anything]):
     """One accepted definition of one server. reads_only: its user says that it changes nothing."""
 
     Arguments = Anything
+    is_work = True
 
     def __init__(self, server_id: UUID, server: str, definition: Definition, *, reads_only: bool) -> None:
         self.server_id = server_id
