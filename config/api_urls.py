@@ -11,6 +11,7 @@ from agents.api.docs import Docs, Schema
 from agents.api.learnings import AssistantLearnings, OneLearning
 from agents.api.mcp import AcceptMcpTools, CheckMcpServer, McpServers, OneMcpServer
 from agents.api.models import Models
+from agents.api.plans import AssistantPlan
 from agents.api.prices import OnePrice, Prices
 from agents.api.threads import AssistantEvents, AssistantMessages
 from goals.api.actions import Actions
@@ -29,6 +30,7 @@ from goals.api.parts import (
     OnePart,
     OneProposal,
 )
+from goals.api.plans import GoalPlan
 from goals.api.runs import OneRun, RestartRun, RetryRun, RunActions, Runs, StopRun
 from goals.api.schedules import AssistantSchedules, BeginSchedule, GoalSchedules, OneSchedule
 from goals.api.sessions import GoalSessions, OneSession
@@ -49,6 +51,7 @@ urlpatterns = declared(
         path("goals/<id:goal_id>/files/<path:path>", GoalFile.as_view(), name="goal_file"),
         path("notes/<id:note_id>", OneNote.as_view(), name="note"),
         path("goals/<id:goal_id>/learnings", GoalLearnings.as_view(), name="goal_learnings"),
+        path("goals/<id:goal_id>/plan", GoalPlan.as_view(), name="goal_plan"),
         path("learnings/<id:learning_id>", OneLearning.as_view(), name="learning"),
         path("goals/<id:goal_id>/schedules", GoalSchedules.as_view(), name="goal_schedules"),
         path("agent/schedules", AssistantSchedules.as_view(), name="agent_schedules"),
@@ -87,6 +90,7 @@ urlpatterns = declared(
         path("budgets/<id:budget_id>/more", MoreBudget.as_view(), name="budget_more"),
         path("agent/messages", AssistantMessages.as_view(), name="agent_messages"),
         path("agent/learnings", AssistantLearnings.as_view(), name="agent_learnings"),
+        path("agent/plan", AssistantPlan.as_view(), name="agent_plan"),
         path("agent/events", AssistantEvents.as_view(), name="agent_events"),
         path("mcp-servers", McpServers.as_view(), name="mcp_servers"),
         path("mcp-servers/<id:server_id>", OneMcpServer.as_view(), name="mcp_server"),

@@ -16,6 +16,7 @@ from agents.api.base import Access
 from agents.budgets.models import Budget
 from agents.engine import bell
 from agents.models import DeviceToken, ModelPrice, UserAgent
+from agents.plans import PlannedTask, make_plan
 from agents.services import assistant_of
 from goals import schedules
 from goals.models import Goal, Schedule
@@ -138,6 +139,8 @@ def person() -> Person:
     part, assessment = PartFactory(thread=goal.thread, name=mark), AssessmentFactory(thread=goal.thread, text=mark)
     ids |= {"part_id": part.pk, "assessment_id": assessment.pk}
     ids["learning_id"] = LearningFactory(thread=goal.thread, text=mark).pk
+    for thread in (goal.thread, assistant_of(user).thread):
+        make_plan(thread, [PlannedTask(title=mark, subtasks=[mark])])
     ids["schedule_id"] = schedules.add(goal.thread, "every day 8:00", mark).pk
     ids["proposal_id"] = ProposalFactory(thread=goal.thread, text=mark).pk
     return Person(user, ids | {"approval_id": approval.pk, "action_id": unknown.pk})
