@@ -96,6 +96,15 @@ class Agentable(models.Model):
         """The thread of the agent whose standing words (`tools.trust`) hold here."""
         return self.thread_id
 
+    def remembered(self) -> Mapping[str, str]:
+        """Sections of the context of this kind's own, by name, each as lines; empty when there is nothing (any more).
+        The model is told of one when it has changed (`memory.context`)."""
+        return {}
+
+    def beside(self) -> str:
+        """HTML of this kind's own, at the top of the panel beside its conversation."""
+        return ""
+
     def ahead(self) -> Sequence[Ahead]:
         """What it will do by itself, whenever that is; for those who look on, and for itself."""
         return ()

@@ -45,8 +45,6 @@ class NotProven(Exception):
 
 
 class Claim(BaseModel):
-    """What the model names as proof."""
-
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     kind: Kind

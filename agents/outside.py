@@ -30,12 +30,16 @@ class Busy(Exception):
     """This user waits for an answer already."""
 
 
-def waits_outside[**P](view: View[P]) -> View[P]:
-    """A page whose form is looked up or asked about elsewhere while its thread waits: one at a time for each user."""
+def waits_outside[**P](view: View[P], method: str = "POST") -> View[P]:
+    """A page whose form is looked up or asked about elsewhere while its thread waits: one at a time for each user.
+
+    Args:
+        method: by which it waits.
+    """
 
     @wraps(view)
     def alone(request: SignedInRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
-        if request.method != "POST":
+        if request.method != method:
             return view(request, *args, **kwargs)
         with _waiting.one(request.user.pk) as begun:
             if not begun:

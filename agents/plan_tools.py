@@ -23,8 +23,7 @@ class MakePlan(Tool[PlanAsked]):
     name = "make_plan"
     description = (
         "Break work of several steps into tasks and subtasks, before you begin. The new plan takes the place of the "
-        "one before; subtasks with the same words that were proven stay done. Close each subtask with "
-        "mark_subtask_complete, before you go on to the next."
+        "one before; proven subtasks with the same words stay done. Close each with mark_subtask_complete."
     )
     wording = Wording("list-todo", "Making a plan", "Made a plan", "Could not make a plan")
     effect = Effect.LOCAL
@@ -60,9 +59,8 @@ class MarkSubtaskComplete(Tool[Closing]):
 
     name = "mark_subtask_complete"
     description = (
-        "Close a subtask of your plan. A success is taken only with evidence of what you, or helpers, have really done "
-        "since the plan was made and what still holds. Words are none, nor is a look at what is here; one deed proves "
-        "one subtask."
+        "Close a subtask of your plan. A success is taken only with evidence of what was really done since the plan "
+        "was made and still holds, one deed for one subtask; words are none, nor are looks at what is here."
     )
     wording = Wording("check", "Closing a step", "Closed a step", "Could not close the step")
     effect = Effect.LOCAL

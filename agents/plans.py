@@ -19,8 +19,6 @@ type Step = Annotated[str, Field(min_length=1, max_length=PlanItem.TITLE_LENGTH)
 
 
 class PlannedTask(BaseModel):
-    """A task as the model asks for it."""
-
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     title: str = Field(min_length=1, max_length=PlanItem.TITLE_LENGTH, description="What is to come of it.")

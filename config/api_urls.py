@@ -19,6 +19,7 @@ from goals.api.costs import Costs
 from goals.api.files import GoalFile, GoalFiles
 from goals.api.goals import GoalEvents, GoalMessages, Goals, OneGoal
 from goals.api.learnings import GoalLearnings
+from goals.api.measured import GoalMeasurements, GoalTarget, OneMeasurement
 from goals.api.notes import GoalNotes, OneNote
 from goals.api.parts import (
     ConfirmPart,
@@ -57,6 +58,9 @@ urlpatterns = declared(
         path("agent/schedules", AssistantSchedules.as_view(), name="agent_schedules"),
         path("schedules/<id:schedule_id>", OneSchedule.as_view(), name="schedule"),
         path("schedules/<id:schedule_id>/begin", BeginSchedule.as_view(), name="schedule_begin"),
+        path("goals/<id:goal_id>/target", GoalTarget.as_view(), name="goal_target"),
+        path("goals/<id:goal_id>/measurements", GoalMeasurements.as_view(), name="goal_measurements"),
+        path("measurements/<id:measurement_id>", OneMeasurement.as_view(), name="measurement"),
         path("goals/<id:goal_id>/parts", GoalParts.as_view(), name="goal_parts"),
         path("parts/<id:part_id>", OnePart.as_view(), name="part"),
         path("parts/<id:part_id>/confirm", ConfirmPart.as_view(), name="part_confirm"),

@@ -179,6 +179,7 @@ STORAGES = {
 }
 
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2_000_000
+DATA_UPLOAD_MAX_NUMBER_FIELDS = 5_000  # two for each tool of the largest MCP server
 from config.asking import *  # noqa: E402, F403 (all after .env was read)
 from config.limits import *  # noqa: E402, F403
 from config.mcp import *  # noqa: E402, F403
@@ -207,6 +208,7 @@ AGENT_TOOLS = [
     "agents.tools.CreateTask",
     "goals.tools.ScheduleFollowUp",
     "goals.tools.CancelFollowUp",
+    "goals.tools.RecordMeasurement",
     "agents.plan_tools.MakePlan",
     "agents.plan_tools.MarkSubtaskComplete",
     "tools.builtin.notes.CreateNote",
@@ -237,6 +239,7 @@ AGENT_RESTORERS = [
     "tools.learnings.LearningRestorer",
     "agents.tools.TaskRestorer",
     "goals.tools.ScheduleRestorer",
+    "goals.tools.MeasurementRestorer",
     "tools.file_restoring.FileRestorer",
     *packs.REFLECTIVE_RESTORERS,
 ]

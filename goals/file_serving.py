@@ -3,6 +3,7 @@
 import asyncio
 import os
 from collections.abc import AsyncIterator
+from threading import Lock
 from typing import Final
 
 from django.http import Http404, StreamingHttpResponse
@@ -14,6 +15,30 @@ from tools.filing import entry_of, opened
 
 _CHUNK: Final = 262_144
 _LOCKED: Final = "default-src 'none'; sandbox"
+
+
+class _Saved:
+    """A file that is opened and read in other threads. Whoever asked may leave meanwhile, which stops no thread: so it
+    is closed when none is at it any more, and not opened after that."""
+
+    def __init__(self, thread: Thread, path: str) -> None:
+        self._thread, self._path = thread, path
+        self._lock, self._is_over = Lock(), False
+        self._descriptor: int | None = None
+
+    def read(self, most: int) -> bytes:
+        """The next bytes; none at the end, and when there is no such file any more."""
+        with self._lock:
+            if self._descriptor is None and not self._is_over:
+                self._descriptor = opened(self._thread, self._path)
+            return b"" if self._descriptor is None else os.read(self._descriptor, most)
+
+    def close(self) -> None:
+        with self._lock:
+            self._is_over = True
+            if self._descriptor is not None:
+                os.close(self._descriptor)
+                self._descriptor = None
 
 
 def downloaded(thread: Thread, path: str) -> StreamingHttpResponse:
@@ -35,12 +60,10 @@ def downloaded(thread: Thread, path: str) -> StreamingHttpResponse:
 async def _pieces(thread: Thread, path: str, size: int) -> AsyncIterator[bytes]:
     """Opened only when it is sent, because whoever asked may have left. It may grow meanwhile; what was announced is
     sent."""
-    descriptor = await asyncio.to_thread(opened, thread, path)
-    if descriptor is None:
-        return
+    saved = _Saved(thread, path)
     try:
-        while size and (piece := await asyncio.to_thread(os.read, descriptor, min(size, _CHUNK))):
+        while size and (piece := await asyncio.to_thread(saved.read, min(size, _CHUNK))):
             size -= len(piece)
             yield piece
     finally:
-        os.close(descriptor)
+        await asyncio.to_thread(saved.close)

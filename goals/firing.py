@@ -18,6 +18,7 @@ from django.utils import timezone
 from agents.agentable import CHECK_IN
 from agents.engine.posting import post
 from goals.change import has_changed, last_said
+from goals.measuring import count_check_in
 from goals.models import Goal
 from goals.quiet import quiet_until
 from goals.schedule import Result, Schedule, ScheduleKind
@@ -37,6 +38,10 @@ INTENTS: Final = {
     ScheduleKind.REVIEW: "The user has changed notes. Look at what that means for the goal.",
     ScheduleKind.HEARTBEAT: "It has been silent here for a while. Look at how the goal stands and what would help.",
 }
+STRATEGY: Final = (
+    "Check-in after check-in has brought the goal no nearer to its target. Review the strategy: what stands in the "
+    "way, and what would have to be done otherwise? Propose one change to the user."
+)
 LOOK: Final = "Look at how the goal stands."
 
 
@@ -106,22 +111,26 @@ def _result(schedule: Schedule, came: datetime) -> Result | None:
     unread = ThreadMessage.objects.filter(thread=schedule.thread_id, processed=False)
     if unread.filter(metadata__schedule=str(schedule.pk)).exists():
         return Result.BUSY
-    run_id = _bring(schedule, came.isoformat())
-    if run_id is None:
-        return None
+    looks = schedule.kind in (ScheduleKind.RECURRING, ScheduleKind.HEARTBEAT)
+    with transaction.atomic():
+        review = looks and count_check_in(schedule.thread_id)
+        run_id = _bring(schedule, came.isoformat(), STRATEGY if review else "")
+        if run_id is None:
+            transaction.set_rollback(True)  # what was counted
+            return None
     schedule.last_run = run_id
     return Result.WOKEN
 
 
-def _bring(schedule: Schedule, time: str) -> UUID | None:
-    """Hand over what is to be done; returns the run that does it."""
+def _bring(schedule: Schedule, time: str, more: str = "") -> UUID | None:
+    """Hand over what is to be done, and more; returns the run that does it."""
     typed = ADDRESS.findall(schedule.intent) if schedule.author == Author.USER else []
     metadata = MessageMetadata(schedule=schedule.pk, schedule_title=said(schedule), addresses=tuple(typed))
     message_id = uuid5(schedule.pk, time)
     with transaction.atomic():
         posted = post(
             schedule.thread,
-            schedule.intent or INTENTS.get(ScheduleKind(schedule.kind), LOOK),
+            f"{schedule.intent or INTENTS.get(ScheduleKind(schedule.kind), LOOK)}\n\n{more}".strip(),
             source=Source.AGENT,
             trigger=Trigger.SCHEDULE,
             context_type=CHECK_IN,

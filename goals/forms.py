@@ -10,7 +10,7 @@ from agents.budgets.models import MOST_DOLLARS, MOST_TOKENS, Window
 from agents.models import ModelConnection, UserAgent
 from agents.providers.catalog import known_kinds
 from goals.connection_forms import MODEL_LENGTH
-from goals.models import Goal
+from goals.models import Goal, Measurement, Target
 from memory.models import Note
 
 WINDOWS = [
@@ -129,6 +129,19 @@ class ProfileForm(forms.Form):
 
 class ThemeForm(forms.Form):
     theme = forms.ChoiceField(choices=UserAgent.Theme.choices)
+
+
+class TargetForm(forms.Form):
+    name = forms.CharField(label=_("What is measured"), max_length=Target.NAME_LENGTH)
+    value = forms.FloatField(label=_("Target"), localize=True)
+    unit = forms.CharField(label=_("Unit"), required=False, max_length=Target.UNIT_LENGTH)
+    deadline = forms.DateField(label=_("By when"), widget=forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d"))
+
+
+class MeasurementForm(forms.Form):
+    value = forms.FloatField(label=_("Value"), localize=True)
+    day = forms.DateField(label=_("Day"), widget=forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d"))
+    note = forms.CharField(label=_("Note"), required=False, max_length=Measurement.NOTE_LENGTH)
 
 
 class DeviceForm(forms.Form):

@@ -1,14 +1,31 @@
-"""What the page of MCP servers accepts: a new one."""
+"""What the pages of MCP servers accept: a new one, and changes of one."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.contrib.auth.models import User
 from django.utils.translation import gettext_lazy as _
 
+from tools.mcp.models import McpServer, Transport
 from tools.mcp.naming import LONGEST_SERVER
 from tools.mcp.programs import startable
-from tools.mcp.services import Named
+from tools.mcp.services import Changes, Named
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
+
+
+def _headers(note: "StrOrPromise") -> forms.CharField:
+    area = forms.Textarea(attrs={"rows": 2, "autocomplete": "off", "spellcheck": "false"})
+    return forms.CharField(label=_("Headers"), required=False, max_length=8_000, widget=area, help_text=note)
+
+
+def _read(headers: str) -> dict[str, str]:
+    """Raises: ValidationError."""
+    pairs = [line.partition(":") for line in headers.splitlines() if line.strip()]
+    if not all(colon for _name, colon, _value in pairs):
+        raise forms.ValidationError(_("Each line is a name, a colon and a value."))
+    return {name.strip(): value.strip() for name, _colon, value in pairs}
 
 
 class McpServerForm(forms.Form):
@@ -18,12 +35,11 @@ class McpServerForm(forms.Form):
         label=_("Name"), max_length=LONGEST_SERVER, help_text=_("Small letters and digits, such as “calendar”.")
     )
     url = forms.CharField(label=_("Address"), required=False, max_length=500, widget=forms.URLInput())
-    headers = forms.CharField(
-        label=_("Headers"),
-        required=False,
-        max_length=8_000,
-        widget=forms.Textarea(attrs={"rows": 2, "autocomplete": "off", "spellcheck": "false"}),
-        help_text=_("One on a line, such as “Authorization: Bearer …”. They are encrypted and never shown again."),
+    headers = _headers(
+        _(
+            "Only if it wants a key: one on a line, such as “Authorization: Bearer …”. They are encrypted and never "
+            "shown again. A server where one signs in says so itself."
+        )
     )
     program = forms.ChoiceField(
         label=_("Or a program on this machine"),
@@ -41,11 +57,7 @@ class McpServerForm(forms.Form):
             del self.fields["program"]
 
     def clean_headers(self) -> dict[str, str]:
-        lines = [line for line in self.cleaned_data["headers"].splitlines() if line.strip()]
-        pairs = [line.partition(":") for line in lines]
-        if not all(colon for _name, colon, _value in pairs):
-            raise forms.ValidationError(_("Each line is a name, a colon and a value."))
-        return {name.strip(): value.strip() for name, _colon, value in pairs}
+        return _read(self.cleaned_data["headers"])
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
@@ -58,3 +70,63 @@ class McpServerForm(forms.Form):
         if program := given.get("program"):
             return Named(given["name"], argv=self._programs[int(program)])
         return Named(given["name"], given["url"], given["headers"])
+
+
+class McpEditForm(forms.Form):
+    """Changes of a server. Headers are only ever written: blank leaves those that are stored, unless it moves."""
+
+    label = forms.CharField(
+        label=_("Name"), required=False, max_length=60, help_text=_("As it stands here. Its tools keep their names.")
+    )
+    url = forms.CharField(
+        label=_("Address"),
+        max_length=500,
+        widget=forms.URLInput(),
+        help_text=_("At another address it gets no stored headers, and you look at its tools and sign in anew."),
+    )
+    headers = _headers(_("Instead of those that are stored, which stay if this is blank and the address is the same."))
+    no_headers = forms.BooleanField(label=_("Remove the stored headers"), required=False)
+    program = forms.ChoiceField(label=_("Program"), help_text=_("Of another one you look at the tools anew."))
+
+    def __init__(self, server: McpServer, data: Any = None) -> None:
+        self._programs = startable(server.user)
+        super().__init__(
+            data, initial={"label": str(server), "url": server.url, "program": _place(server, self._programs)}
+        )
+        is_program = server.transport == Transport.STDIO
+        for name in ("url", "headers", "no_headers") if is_program else ("program",):
+            del self.fields[name]
+        if is_program:
+            choices = [(str(n), " ".join(argv)) for n, argv in enumerate(self._programs)]
+            self.fields["program"].choices = choices  # type: ignore[attr-defined]
+        elif not server.sealed_headers:
+            del self.fields["no_headers"]
+
+    def clean_headers(self) -> dict[str, str]:
+        return _read(self.cleaned_data["headers"])
+
+    def changes(self) -> Changes:
+        given = self.cleaned_data
+        if "program" in given:
+            return Changes(given["label"], argv=self._programs[int(given["program"])])
+        keeps = not given["headers"] and not given.get("no_headers")
+        return Changes(given["label"], given["url"], None if keeps else given["headers"])
+
+
+def _place(server: McpServer, programs: list[list[str]]) -> str:
+    return str(programs.index(server.argv)) if server.argv in programs else ""
+
+
+class McpClientForm(forms.Form):
+    """As whom its user has registered us at an authorization server that registers nobody by itself."""
+
+    client_id = forms.CharField(
+        label=_("Client id"), required=False, max_length=500, widget=forms.TextInput(attrs={"autocomplete": "off"})
+    )
+    secret = forms.CharField(
+        label=_("Client secret"),
+        required=False,
+        max_length=2_000,
+        widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
+        help_text=_("If it gave you one. Stored encrypted, never shown again."),
+    )

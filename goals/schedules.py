@@ -20,7 +20,7 @@ from goals import spoken_time, when
 from goals.schedule import Schedule, ScheduleKind
 from memory.marks import names
 from memory.models import Author, Thread
-from memory.text import clean
+from memory.text import clean, clip
 
 MOST: Final = 50
 """Of one agent."""
@@ -152,6 +152,14 @@ def ahead(thread_id: UUID) -> list[Ahead]:
         Ahead(said(each), each.intent, each.pk if each.author == Author.AGENT else None)
         for each in coming.order_by("next_at")
     ]
+
+
+def ahead_said(coming: Sequence[Ahead]) -> str:
+    """What is to come, for the agent: a line each."""
+    return "\n".join(
+        f"- {each.said}: {clip(each.intent, 300) or 'look in'}" + (f" (yours, id {each.own})" if each.own else "")
+        for each in coming
+    )
 
 
 def said(schedule: Schedule) -> str:

@@ -81,6 +81,9 @@ class FilesShape(serializers.Serializer[Files]):
     results = FileShape(many=True, source="entries")
     used = serializers.IntegerField(help_text="Bytes that all of them take")
     most = serializers.IntegerField(help_text="Bytes that they may take")
+    next = serializers.CharField(
+        allow_null=True, read_only=True, help_text="Relative address of the next page; null: the last"
+    )
 
 
 def goal_json(goal: Goal) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """What the model may do to goals."""
 
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -8,8 +8,10 @@ from django.utils import timezone
 from pydantic import Field
 
 from agents.refusals import Refused
-from goals import schedules
+from goals import measuring, schedules
+from goals.measured import Measurement, Target
 from goals.schedule import Schedule, ScheduleKind
+from memory.learnings import Origin
 from memory.models import Author, Thread
 from memory.text import clip
 from tools.base import Arguments, Audience, Effect, Outcome, Reversal, Tool, ToolContext, ToolError, Wording
@@ -125,3 +127,78 @@ class CancelFollowUp(Tool[OneFollowUp]):
         summary = clip(schedule.intent, 80)
         schedules.remove(schedule)
         return Outcome("It is dropped.", summary, UndoRecord(changes=(change,)))
+
+
+class MeasurementRestorer(Restorer):
+    kind = "measurement"
+
+    def read(self, owner: int, key: str, *, lock: bool = False) -> Image | None:
+        mine = Measurement.objects.filter(pk=key, user_id=owner)
+        found = (mine.select_for_update() if lock else mine).first()
+        return measurement_image(found) if found else None
+
+    def write(self, owner: int, key: str, image: Image | None) -> None:
+        mine = Measurement.objects.filter(pk=key, user_id=owner)
+        if image is None:
+            mine.delete()
+            return
+        fields: dict[str, Any] = dict(image)
+        fields["day"] = date.fromisoformat(fields["day"])
+        if not Thread.objects.filter(pk=fields["thread_id"], user_id=owner).exists():
+            raise CannotRestore("the goal that it belonged to is gone.")
+        found = mine.first() or Measurement(pk=key, user_id=owner)
+        for name, value in fields.items():
+            setattr(found, name, value)
+        found.save()
+
+
+def measurement_image(found: Measurement) -> Image:
+    return {
+        "thread_id": str(found.thread_id),
+        "value": found.value,
+        "day": found.day.isoformat(),
+        "note": found.note,
+        "author": found.author,
+        "sources": found.sources,
+        "message_id": str(found.message_id) if found.message_id else None,
+        "action": str(found.action) if found.action else None,
+    }
+
+
+class Reading(Arguments):
+    value: float
+    day: date | None = Field(None, description="On which it was measured, as 2026-11-29; leave it out for today.")
+    note: str = Field("", max_length=Measurement.NOTE_LENGTH, description="What shows it: who said or wrote it, where.")
+
+
+class RecordMeasurement(Tool[Reading]):
+    name = "record_measurement"
+    description = (
+        "Write down a measured value of what <target> names, when the user tells you one or a file or page shows one. "
+        "Never estimate."
+    )
+    wording = Wording("bookmark", "Writing down a measurement", "Measured", "Could not write down the measurement")
+    effect = Effect.LOCAL
+    reversal = Reversal.UNDOABLE
+    audience = frozenset({Audience.CONVERSATION})
+    parallel_safe = False
+    contained = True
+    Arguments = Reading
+
+    def subject(self, arguments: Reading) -> str:
+        return f"{arguments.value:g}"
+
+    def run(self, arguments: Reading, context: ToolContext) -> Outcome:
+        thread = Thread(pk=context.thread_id, user_id=context.user_id)
+        target = Target.objects.filter(thread=context.thread_id).first()
+        if target is None:
+            raise ToolError("Nothing is measured here. The user sets a target on the page of the goal.")
+        origin = Origin(context.run_id, context.action_id, context.sources)
+        try:
+            found = measuring.measure(thread, arguments.value, arguments.day, arguments.note, origin)
+        except Refused as refused:
+            raise ToolError(refused.message) from refused
+        said = f"{found.value:g} {target.unit}".strip()
+        change = MeasurementRestorer().change(str(found.pk), said, None, measurement_image(found))
+        stands = measuring.outlook(context.thread_id)
+        return Outcome(measuring.said(stands) if stands else "Written down.", said, UndoRecord(changes=(change,)))

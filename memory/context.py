@@ -56,13 +56,5 @@ def learned(learnings: Sequence[tuple[int, str, Sequence[str]]]) -> str:
     )
 
 
-def coming(times: Sequence[tuple[str, str, object]]) -> str:
-    """The lines of (when, what for, id of what the agent has set itself) of what it will do by itself."""
-    return "\n".join(
-        escape(f"- {said}: {clip(intent, 300) or 'look in'}" + (f" (yours, id {own})" if own else ""))
-        for said, intent, own in times
-    )
-
-
 def _section(name: str, lines: str) -> str:
     return f"<{name}>\n{lines}\n</{name}>"

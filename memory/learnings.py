@@ -64,7 +64,7 @@ def learn(
         text=text,
         author=Author.AGENT if origin else Author.USER,
         sources=names(origin.sources) if origin else [],
-        message=_answered(thread, origin.run) if origin else None,
+        message=answered(thread.pk, origin.run) if origin else None,
         action=origin.action if origin else None,
     )
     if replacing:
@@ -100,9 +100,9 @@ def numbered(thread_id: UUID, number: int) -> Learning | None:
     return Learning.objects.filter(thread_id=thread_id, number=number).current().first()
 
 
-def _answered(thread: Thread, run_id: UUID) -> ThreadMessage | None:
-    """What the person had said last when the run learned something."""
-    said = ThreadMessage.objects.filter(thread=thread, run=run_id, source=Source.USER)
+def answered(thread_id: UUID, run_id: UUID) -> ThreadMessage | None:
+    """What the person had said last that a run has taken up: where what it finds out comes from."""
+    said = ThreadMessage.objects.filter(thread=thread_id, run=run_id, source=Source.USER)
     return said.order_by("-position").first()
 
 

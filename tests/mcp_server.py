@@ -30,7 +30,9 @@ def says(text: str, **more: Any) -> dict[str, Any]:
 @dataclass
 class FakeMcp:
     """tools: what it lists. acts: what a tool does with its arguments, by name. called: what was called, in order.
-    key: when it is set, who does not send it is refused. methods: everything that was asked of it."""
+    key: when it is set, who does not send it is refused. methods: everything that was asked of it.
+    lets_in: whether it knows an Authorization, by the method that is asked. challenge: what it says to whom it does not
+    let in. documents: what stands at other paths. heard: every Authorization that came."""
 
     address: str
     tools: list[Any] = field(default_factory=list)
@@ -40,6 +42,10 @@ class FakeMcp:
     sessions: set[str] = field(default_factory=set)
     key: str = ""
     before_list: Callable[[], None] = lambda: None
+    lets_in: Callable[[str, str], bool] = lambda method, authorization: True
+    challenge: str = ""
+    documents: dict[str, Any] = field(default_factory=dict)
+    heard: list[str] = field(default_factory=list)
 
     @property
     def place(self) -> str:
@@ -72,7 +78,8 @@ class _Handler(BaseHTTPRequestHandler):
         pass
 
     def do_GET(self) -> None:
-        self._answer(405, None)
+        found = self.fake.documents.get(self.path)
+        self._answer(200 if found is not None else 404 if "/.well-known/" in self.path else 405, found)
 
     def do_DELETE(self) -> None:
         self._answer(200, None)
@@ -81,8 +88,11 @@ class _Handler(BaseHTTPRequestHandler):
         said = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))))
         method, number = said.get("method", ""), said.get("id")
         self.fake.methods.append(method)
-        if self.fake.key and self.headers.get("Authorization") != self.fake.key:
-            return self._answer(401, None)
+        authorization = self.headers.get("Authorization", "")
+        self.fake.heard.append(authorization)
+        if (self.fake.key and authorization != self.fake.key) or not self.fake.lets_in(method, authorization):
+            status = 403 if "insufficient_scope" in self.fake.challenge else 401
+            return self._answer(status, None, {"WWW-Authenticate": self.fake.challenge} if self.fake.challenge else {})
         if number is None:
             return self._answer(202, None)
         session = self.headers.get("Mcp-Session-Id")

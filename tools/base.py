@@ -151,6 +151,7 @@ class Tool[A: Arguments](ABC):
     speaks: it says something to the user; the same words are said once in a run.
     foreign: what it returns was written outside, and none of it by the model; an address in it may be opened (T10). It
         labels that itself (`tools.untrusted`), so that its own words stand beside it.
+    stopping_seconds: beyond WAYMARK_STOP_GRACE_SECONDS, which a call that is stopped takes to say what it has done.
     """
 
     name: str
@@ -168,13 +169,15 @@ class Tool[A: Arguments](ABC):
     speaks: ClassVar[bool] = False
     foreign: ClassVar[bool] = False
     timeout_seconds: float = 30.0
+    stopping_seconds: ClassVar[float] = 0.0
     Arguments: type[A]
 
     @abstractmethod
     def run(self, arguments: A, context: ToolContext) -> Outcome:
         """Do it. A `local` tool runs inside the transaction that records its outcome, so it must only touch our
         database through the default connection. Others run in a thread of their own, and are left behind when they
-        neither end within `timeout_seconds` nor obey `context.cancel`. An `idempotent` tool takes
+        neither end within `timeout_seconds` nor obey `context.cancel`, for which they have WAYMARK_STOP_GRACE_SECONDS
+        and `stopping_seconds`. An `idempotent` tool takes
         `context.action_id` as its key: the same id may come again after a crash.
 
         Raises:

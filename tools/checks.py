@@ -1,12 +1,13 @@
 """Start-up checks: a tool that is wrong must not wait for a model to find out."""
 
+import os.path
 import re
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 from django.conf import settings
-from django.core.checks import CheckMessage, Error, register
+from django.core.checks import CheckMessage, Error, Warning as CheckWarning, register
 from django.utils.module_loading import import_string
 
 from tools.base import Effect, Reversal, Risk, Tool
@@ -28,6 +29,15 @@ def check_tools(app_configs: object, **kwargs: object) -> list[CheckMessage]:
     problems += [Error(f"Two tools are called {name!r}.", id="tools.E002") for name in twice]
     problems += [problem for tool in tools for problem in _check(tool)]
     return [*problems, *_check_restorers()]
+
+
+@register("tools")
+def check_programs(app_configs: object, **kwargs: object) -> list[CheckMessage]:
+    """Whatever a program of an MCP server is to see must be there, or it is not started."""
+    listed = settings.WAYMARK_MCP_COMMANDS
+    places = [place for each in listed for place in (each.command[0], *each.read, *each.write) if "/" in place]
+    gone = [place for place in dict.fromkeys(places) if not os.path.exists(place)]
+    return [CheckWarning(f"WAYMARK_MCP_COMMANDS: {place} is not there.", id="tools.W001") for place in gone]
 
 
 def _check_restorers() -> Iterator[CheckMessage]:

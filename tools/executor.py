@@ -17,7 +17,7 @@ from memory.text import clean
 from tools.attempts import STOPPED, Attempt, Result
 from tools.base import UNCERTAIN, Effect, HowFar, ToolContext, ToolError
 from tools.cancel import Cancelled, CancelToken
-from tools.parallel import at_once
+from tools.parallel import at_once, times_of
 from tools.registry import AnyTool
 
 log = structlog.get_logger(__name__)
@@ -76,7 +76,7 @@ class Executor:
         elif first.effect is Effect.LOCAL:
             yield self._local(first)
         else:
-            calls = [(partial(self._guarded, each), each.tool.timeout_seconds) for each in batch if each.tool]
+            calls = [(partial(self._guarded, each), *times_of(each.tool)) for each in batch if each.tool]
             for place, result in at_once(calls, self.cancel, self.recorder.may_start):
                 yield result or self._left_behind(batch[place])
 

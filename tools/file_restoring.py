@@ -5,6 +5,7 @@ from uuid import UUID, uuid4
 from memory.models import Thread
 from tools import files
 from tools.changes import Image
+from tools.file_changes import KIND, image as image_of
 from tools.file_models import Writer
 from tools.restoring import CannotRestore, Restorer
 from tools.sandbox.beneath import OutOfReach
@@ -18,7 +19,7 @@ class FileRestorer(Restorer):
     """The key is the thread's id and the path. A file lies outside of the transaction: it is put back at its end, and
     stays so if that fails; the next try finds it as it was before."""
 
-    kind = files.KIND
+    kind = KIND
     transactional = False
 
     def read(self, owner: int, key: str, *, lock: bool = False) -> Image | None:
@@ -28,7 +29,7 @@ class FileRestorer(Restorer):
         try:
             if lock:
                 files.locked(thread_id)
-            return files.image(thread_id, Folder(thread_id).content(path.split("/")))
+            return image_of(thread_id, Folder(thread_id).content(path.split("/")))
         except files.FileRefused as busy:
             raise CannotRestore(str(busy)) from busy
         except OutOfReach as error:

@@ -9,8 +9,9 @@ from django.conf import settings
 from django.db import transaction
 
 from tools.changes import Change
+from tools.file_changes import change
 from tools.file_models import Workspace, WorkspaceFile, Writer
-from tools.files import FileRefused, Hand, change, locked, named, remember, together, write_down
+from tools.files import FileRefused, Hand, locked, named, remember, together, write_down
 from tools.sandbox.beneath import Missing, OutOfReach
 from tools.sandbox.folder import Folder
 from tools.sandbox.listing import Entry, Scan
@@ -30,13 +31,12 @@ def settle(thread_id: UUID, hand: Hand, *, keep: bool) -> tuple[list[Change], Sc
         FileRefused: somebody else holds the workspace for too long.
     """
     folder = Folder(thread_id)
-    Workspace.objects.get_or_create(thread_id=thread_id)
     if keep:
         _keep(folder, WorkspaceFile.objects.filter(workspace=thread_id))
     with transaction.atomic():
         workspace = locked(thread_id)
         rows = {row.path: row for row in workspace.files.all()}
-        scan = folder.scan(settings.WAYMARK_WORKSPACE_FILES + 1)
+        scan = folder.scan(settings.WAYMARK_WORKSPACE_FILES * 2)  # there may be more than may be, for a moment
         marked = replace(hand, sources=together(workspace.sources, hand.sources))
         changes = [*_written(workspace, folder, scan, rows, marked, keep), *_gone(workspace, scan, rows)]
         remember(workspace, marked.sources, ())
@@ -102,7 +102,7 @@ def _keep(folder: Folder, rows: Iterable[WorkspaceFile]) -> None:
     known = {row.path: row for row in rows}
     for path, entry in folder.scan(settings.WAYMARK_WORKSPACE_FILES + 1).files.items():
         row = known.get(path)
-        if row is None or row.stamp != entry.stamp or not folder.kept.holds(row.sha256):
+        if row is None or row.stamp != entry.stamp or not folder.kept.renewed(row.sha256):
             with suppress(OutOfReach):
                 folder.content(path.split("/"), keep=True)
 

@@ -5,14 +5,14 @@ is looked up afterwards (`settle`). What a file held before is kept, outside the
 much of it.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 from uuid import UUID
 
 from django.conf import settings
-from django.db import OperationalError, transaction
+from django.db import IntegrityError, OperationalError, connection, transaction
 from django.db.models import Exists, OuterRef
 from django.db.models.functions import Now
 from django.template.defaultfilters import filesizeformat
@@ -21,7 +21,8 @@ from psycopg.types.json import Jsonb
 
 from memory import pool
 from memory.ids import new_id
-from tools.changes import Change, Image, UndoRecord
+from tools.changes import UndoRecord
+from tools.file_changes import change, recorded
 from tools.file_models import FileWrite, Workspace, WorkspaceFile, Writer
 from tools.models import ActionStatus, AgentAction
 from tools.sandbox.beneath import OutOfReach, parts_of
@@ -29,8 +30,8 @@ from tools.sandbox.folder import Folder
 from tools.sandbox.listing import Entry, Scan
 from tools.sandbox.staging import Content
 
-KIND: Final = "file"
 BUSY: Final = "The workspace is busy; try again in a moment."
+GONE: Final = "The conversation that these files belonged to is gone."
 
 # On a connection of its own, so that it is on record whatever becomes of the transaction around it.
 _INTEND: Final = """
@@ -66,11 +67,10 @@ def write(thread_id: UUID, path: str, chunks: Iterator[bytes], hand: Hand) -> Un
     Raises:
         FileRefused: the path leads nowhere, something else is there, or the workspace is full. Nothing was written.
     """
-    parts, folder = named(path), Folder(thread_id)
-    Workspace.objects.get_or_create(thread_id=thread_id)
+    parts, folder = named(path), ready(thread_id)
     staged = folder.staged / str(hand.call or new_id())
     try:
-        content = folder.stage(staged, chunks)
+        content = _staged(folder, staged, chunks)
         folder.content(parts, keep=True)  # so that it need not be copied while others wait for the lock
         with transaction.atomic():
             workspace = locked(thread_id)
@@ -92,23 +92,6 @@ def write(thread_id: UUID, path: str, chunks: Iterator[bytes], hand: Hand) -> Un
     return record
 
 
-def landed(thread_id: UUID, call: UUID) -> UndoRecord | None:
-    """What a call wrote, when nobody knows whether it did; None: it certainly did not, and never will.
-
-    Its record comes before its effect, and the effect takes the staged file away. A call that is still at it holds the
-    lock meanwhile.
-
-    Raises:
-        FileRefused: it cannot be told now.
-    """
-    with transaction.atomic():
-        locked(thread_id)
-        intended = FileWrite.objects.filter(pk=call, workspace=thread_id).first()
-        if intended is None or (Folder(thread_id).staged / str(call)).exists():
-            return None
-        return UndoRecord.model_validate(intended.record)
-
-
 def remove(thread_id: UUID, path: str, hand: Hand) -> UndoRecord:
     """Remove a file, or a link; what a file held is kept for an undo.
 
@@ -116,7 +99,7 @@ def remove(thread_id: UUID, path: str, hand: Hand) -> UndoRecord:
         FileRefused: there is none, or it cannot be removed.
     """
     parts, folder = named(path), Folder(thread_id)
-    Workspace.objects.get_or_create(thread_id=thread_id)
+    _have_row(thread_id)
     try:
         with transaction.atomic():
             workspace = locked(thread_id)
@@ -129,26 +112,6 @@ def remove(thread_id: UUID, path: str, hand: Hand) -> UndoRecord:
         raise FileRefused(reason(error)) from error
     folder.kept.let_go()
     return record
-
-
-def vanished(thread_id: UUID, path: str, call: UUID) -> UndoRecord | None:
-    """What a call removed, when nobody knows whether it did; None: it did not.
-
-    Raises:
-        FileRefused: it cannot be told, because there is another file now, or somebody is at work there.
-    """
-    with transaction.atomic():
-        locked(thread_id)
-        intended = FileWrite.objects.filter(pk=call, workspace=thread_id).first()
-        if intended is None:
-            return None
-        record = UndoRecord.model_validate(intended.record)
-        now = image(thread_id, Folder(thread_id).content(named(path)))
-    if now is None:
-        return record
-    if any(each.before != now for each in record.changes):
-        raise FileRefused("There is another file of that name now.")
-    return None
 
 
 def put(workspace: Workspace, folder: Folder, staged: Path, path: str, content: Content, hand: Hand) -> None:
@@ -177,19 +140,52 @@ def take_away(workspace: Workspace, folder: Folder, path: str) -> None:
     workspace.save(update_fields=["folders"])
 
 
+def ready(thread_id: UUID) -> Folder:
+    """The folder of an agent, to be written into. Nothing else makes one: it is made under the lock, which a deletion
+    of the agent takes as well. So that removes it, or has come before; and what outlives its agent makes none anew.
+
+    Raises:
+        FileRefused: the agent is gone, or somebody else holds its workspace.
+    """
+    _have_row(thread_id)
+    folder = Folder(thread_id)
+    if not folder.files.is_dir():
+        with transaction.atomic():
+            locked(thread_id)
+            folder.make()
+    return folder
+
+
 def locked(thread_id: UUID) -> Workspace:
     """The workspace of an agent, which nobody else changes until the transaction ends.
 
     Raises:
-        FileRefused: somebody else holds it for longer than one waits.
+        FileRefused: somebody else holds it for longer than one waits, or the agent is gone.
     """
-    Workspace.objects.get_or_create(thread_id=thread_id)
+    _have_row(thread_id)
     try:
         return Workspace.objects.select_for_update(no_key=True).get(pk=thread_id)
+    except Workspace.DoesNotExist:
+        raise FileRefused(GONE) from None
     except OperationalError as error:
         if isinstance(error.__cause__, LockNotAvailable):
             raise FileRefused(BUSY) from error
         raise
+
+
+def _have_row(thread_id: UUID) -> None:
+    """Whether there is an agent is asked at once, and not when the transaction ends: files do not go with it.
+
+    Raises:
+        FileRefused: the agent is gone.
+    """
+    try:
+        with transaction.atomic():
+            _, made = Workspace.objects.get_or_create(thread_id=thread_id)
+            if made:
+                connection.check_constraints()
+    except IntegrityError:
+        raise FileRefused(GONE) from None
 
 
 def named(path: str) -> list[str]:
@@ -207,25 +203,11 @@ def named(path: str) -> list[str]:
     return list(parts)
 
 
-def image(thread_id: UUID, content: Content | None) -> Image | None:
-    """A file as an undo compares it."""
-    if content is None:
-        return None
-    return {"thread": str(thread_id), "sha256": content.sha256, "size": content.size, "mode": f"{content.mode:03o}"}
-
-
-def change(thread_id: UUID, path: str, before: Content | None, after: Content | None) -> Change:
-    """What was done to a file: of an update only what differs."""
-    was, now = image(thread_id, before), image(thread_id, after)
-    if was is not None and now is not None:
-        differing = [name for name in was if was[name] != now[name]]
-        was, now = ({name: each[name] for name in differing} for each in (was, now))
-    return Change(kind=KIND, id=f"{thread_id}/{path}", name=path, before=was, after=now)
-
-
-def recorded(changes: Iterable[Change]) -> UndoRecord:
-    """What an undo needs of changes, as far as they are any."""
-    return UndoRecord(changes=tuple(each for each in changes if each.before != each.after))
+def _staged(folder: Folder, staged: Path, chunks: Iterator[bytes]) -> Content:
+    try:
+        return folder.stage(staged, chunks)
+    except FileNotFoundError:
+        raise FileRefused(GONE) from None
 
 
 def _check_room(scan: Scan, before: Content | None, content: Content) -> None:

@@ -4,6 +4,7 @@ agent."""
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Final
 
 from django.conf import settings
 from django.db import transaction
@@ -19,20 +20,30 @@ from tools.sandbox.beneath import Missing, OutOfReach
 from tools.sandbox.folder import Folder
 from tools.sandbox.listing import Entry
 
+PAGE: Final = 100
+
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """All files of a workspace by path, and how much of it they take. used, most: bytes."""
+    """Files of a workspace by path, a page of them. used, most: bytes that all of them take, and may take.
+    after: the path of the last one here, when `left` more follow; else empty."""
 
     entries: list[Entry]
     used: int
     most: int
+    left: int
+
+    @property
+    def after(self) -> str:
+        return self.entries[-1].path if self.left else ""
 
 
-def all_files(thread: Thread) -> Files:
-    """What there is, as it lies on the disk."""
+def files_of(thread: Thread, after: str = "", limit: int = PAGE) -> Files:
+    """What there is, as it lies on the disk: as many files as `limit` says, whose paths come after one."""
     scan = Folder(thread.pk).scan(settings.WAYMARK_WORKSPACE_FILES + 1)
-    return Files([entry for _, entry in sorted(scan.files.items())], scan.bytes, settings.WAYMARK_WORKSPACE_BYTES)
+    found = sorted(path for path in scan.files if path > after)
+    entries = [scan.files[path] for path in found[:limit]]
+    return Files(entries, scan.bytes, settings.WAYMARK_WORKSPACE_BYTES, len(found) - len(entries))
 
 
 def entry_of(thread: Thread, path: str) -> Entry | None:

@@ -18,6 +18,7 @@ from django.conf import settings
 
 from memory.pool import orm
 from tools.cancel import Cancelled, CancelToken
+from tools.registry import AnyTool
 
 log = structlog.get_logger(__name__)
 
@@ -28,6 +29,7 @@ class Flight[R]:
 
     place: int
     seconds: float
+    grace: float
     stop: CancelToken = field(default_factory=CancelToken)
     result: Future[R] = field(default_factory=Future)
     until: float = 0
@@ -47,14 +49,21 @@ class Flight[R]:
             self.result.set_result(result)
 
 
+def times_of(tool: AnyTool) -> tuple[float, float]:
+    """The seconds that a call of a tool may take, and those in which it ends once it is stopped."""
+    return tool.timeout_seconds, settings.WAYMARK_STOP_GRACE_SECONDS + tool.stopping_seconds
+
+
 def at_once[R](
-    calls: Sequence[tuple[Callable[[CancelToken], R], float]], stopped: CancelToken, may_start: Callable[[], None]
+    calls: Sequence[tuple[Callable[[CancelToken], R], float, float]],
+    stopped: CancelToken,
+    may_start: Callable[[], None],
 ) -> Iterator[tuple[int, R | None]]:
     """Run calls at the same time, at most WAYMARK_PARALLEL_TOOLS of them.
 
     Args:
-        calls: what to run and the seconds it may take.
-        stopped: ends all of them; those that have not ended soon after are left behind, the rest is not begun.
+        calls: what to run, the seconds it may take, and those in which it ends once it is stopped.
+        stopped: ends all of them; those that have not ended in their time are left behind, the rest is not begun.
         may_start: asked before each begins (invariant I5); raises when no call may begin any more.
 
     Yields:
@@ -64,7 +73,7 @@ def at_once[R](
     Raises:
         Whatever a call raises, or `may_start` other than Cancelled.
     """
-    waiting = deque(Flight[R](place, seconds) for place, (_, seconds) in enumerate(calls))
+    waiting = deque(Flight[R](place, seconds, grace) for place, (_, seconds, grace) in enumerate(calls))
     under_way: dict[Future[R], Flight[R]] = {}
     bell: Future[None] = Future()
     with stopped.on_cancel(lambda: bell.set_result(None)):
@@ -78,8 +87,9 @@ def at_once[R](
                 under_way[flight.result] = flight
                 flight.start(calls[flight.place][0], stopped)
             yield from _landed(under_way, bell)
-    wait(under_way, timeout=settings.WAYMARK_STOP_GRACE_SECONDS)
-    for result, flight in under_way.items():
+    since = time.monotonic()
+    for result, flight in sorted(under_way.items(), key=lambda each: each[1].grace):
+        wait([result], timeout=max(0.0, since + flight.grace - time.monotonic()))
         yield flight.place, result.result() if result.done() else None
 
 

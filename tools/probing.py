@@ -9,7 +9,7 @@ from memory.text import clean
 from tools.attempts import Attempt, Result
 from tools.base import ToolContext, ToolError
 from tools.cancel import CancelToken
-from tools.parallel import at_once
+from tools.parallel import at_once, times_of
 
 log = structlog.get_logger(__name__)
 
@@ -23,7 +23,7 @@ def look_up(attempt: Attempt, context: Contexts, stopped: CancelToken) -> Result
         attempt: valid, of a verifiable tool.
     """
     assert attempt.tool is not None
-    calls = [(partial(_asked, attempt, context), attempt.tool.timeout_seconds)]
+    calls = [(partial(_asked, attempt, context), *times_of(attempt.tool))]
     answer = next((answer for _, answer in at_once(calls, stopped, stopped.check)), None)
     return answer[0] if answer else attempt.unknown("it could not be looked up in time")
 

@@ -2,7 +2,7 @@
 
 import re
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http.client import HTTPException
@@ -150,24 +150,28 @@ def _header(answer: "httpcore2.Response", name: bytes) -> str:
 
 def _read(address: httpx2.URL, answer: "httpcore2.Response", cancel: CancelToken) -> Fetched:
     longest: int = settings.WAYMARK_FETCH_BYTES
-    unpacked = _unpacker(_header(answer, b"content-encoding").strip().lower())
+    packed = _unpacker(_header(answer, b"content-encoding").strip().lower())
     body, taken, content_type = bytearray(), 0, _header(answer, b"content-type").lower()
     for piece in answer.iter_stream():
         taken += len(piece)
-        body += unpacked(piece, longest + 1 - len(body))
+        room = longest + 1 - len(body)
+        body += packed.decompress(piece, room) if packed else piece[:room]
         if max(taken, len(body)) > longest:
             return Fetched(str(address), answer.status, content_type, bytes(body[:longest]), is_whole=False)
     cancel.check()  # a body without a length ends like one that was cut
+    if taken and packed and not packed.eof:
+        raise HTTPException("what is packed breaks off")
     return Fetched(str(address), answer.status, content_type, bytes(body), is_whole=True)
 
 
-def _unpacker(encoding: str) -> Callable[[bytes, int], bytes]:
+def _unpacker(encoding: str) -> "zlib._Decompress | None":
     """Return what unpacks the pieces of a body, each to no more bytes than there is room for: a few may hold millions.
+    None: it is not packed.
 
     Raises: FetchFailed.
     """
     if encoding in ("", "identity"):
-        return lambda piece, room: piece[:room]
+        return None
     if encoding in ("gzip", "x-gzip", "deflate"):
-        return zlib.decompressobj(EITHER).decompress
+        return zlib.decompressobj(EITHER)
     raise FetchFailed("The answer is packed in a way for which was not asked.")

@@ -105,7 +105,11 @@ class Brave:
 
 
 class Ddgs:
-    """Public search engines, asked as a browser would, without a key: for light use."""
+    """Public search engines, asked as a browser would, without a key: for light use.
+
+    It has a client of its own, which passes for a browser, and is not bound as `safe_fetch` is: all that can be given
+    to it is a time (docs/security.md, "What ddgs may do").
+    """
 
     name = "ddgs"
 
@@ -116,11 +120,17 @@ class Ddgs:
         from ddgs import DDGS
         from ddgs.exceptions import DDGSException
 
+        from tools.visiting import Visit, in_time
+
+        seconds = settings.WAYMARK_FETCH_SECONDS
         limit = None if query.since == "any" else query.since[0]
+        client = DDGS(timeout=max(1, int(seconds)))
         try:
-            found = DDGS(timeout=int(settings.WAYMARK_FETCH_SECONDS)).text(
-                query.words, max_results=query.most, timelimit=limit
+            found = in_time(
+                lambda: client.text(query.words, max_results=query.most, timelimit=limit), Visit(cancel, seconds, ())
             )
+        except TimeoutError as error:
+            raise SearchFailed(f"The search engines did not answer within {seconds:g} seconds.") from error
         except DDGSException as error:
             if "No results" in str(error):
                 return []

@@ -25,6 +25,9 @@ STOPS: Final = ".,;:!?*~"
 # Of an address that goes on, only the beginning would be meant. A stop at the end of a sentence does not go on.
 GOES_ON: Final = r"(?![.,;:!?*'()\[\]~]*[a-zA-Z0-9/_\-&=+%@$])"
 MOST: Final = 50
+# Such as a key: longer than the names of things, and with figures in it, or than any word; or an address of somebody.
+CODE: Final = re.compile(r"^(?=\S*\d)\S{12}|^[!-~]{30}|@")
+MOST_DIGITS: Final = 12
 
 
 def was_given(thread_id: UUID, address: str) -> bool:
@@ -34,6 +37,14 @@ def was_given(thread_id: UUID, address: str) -> bool:
         _said(thread_id, address), _attached(thread_id, address), _come_back(thread_id, address), _about(thread_id)
     )
     return any(map(exactly.search, given)) or _handed_on(thread_id, address)
+
+
+def codes_made_up(thread_id: UUID, words: str) -> bool:
+    """Whether words hold a code (a key, a number, an address of somebody, or what was packed into signs) that the agent
+    of a thread was not given by its user or from outside."""
+    many = sum(map(str.isdigit, words)) > MOST_DIGITS
+    codes = [word for word in words.split() if CODE.search(word) or (many and any(map(str.isdigit, word)))]
+    return not all(was_given(thread_id, code) for code in codes)
 
 
 def given_in(thread_id: UUID, text: str) -> tuple[str, ...]:

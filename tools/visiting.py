@@ -91,7 +91,7 @@ class Network(httpcore2.NetworkBackend):
         is_inside = (host, port) in self._visit.inside
         if not is_inside:
             check_port(port)
-        found = _in_time(lambda: _looked_up(host, port), self._visit)
+        found = in_time(lambda: _looked_up(host, port), self._visit)
         if not is_inside:
             check_global(host, (str(place[4][0]) for place in found))
         return found
@@ -102,11 +102,18 @@ class Network(httpcore2.NetworkBackend):
         try:
             self._visit.hold(fresh)
             fresh.settimeout(min(self._visit.left, CONNECT_SECONDS))
-            fresh.connect(address)
+            self._connect(fresh, address)
         except BaseException:
             fresh.close()
             raise
         return fresh
+
+    def _connect(self, fresh: socket.socket, address: Any) -> None:
+        try:
+            fresh.connect(address)
+        except TimeoutError as error:
+            if self._visit.left:  # else the whole visit took too long, which that raises
+                raise OSError(f"it did not answer within {CONNECT_SECONDS:g} seconds") from error
 
 
 class Stream(httpcore2.NetworkStream):
@@ -175,8 +182,11 @@ def _looked_up(host: str, port: int) -> Sequence[Place]:
         raise socket.gaierror("it is no name") from None
 
 
-def _in_time[T](ask: Callable[[], T], visit: Visit) -> T:
-    """Ask in a thread of its own, because a look-up can be given neither a time nor a signal to stop."""
+def in_time[T](ask: Callable[[], T], visit: Visit) -> T:
+    """Ask in a thread of its own, because a look-up can be given neither a time nor a signal to stop.
+
+    Raises: TimeoutError; Cancelled; whatever `ask` raises.
+    """
     answers: list[Callable[[], T]] = []
     is_over = threading.Event()
 

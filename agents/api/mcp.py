@@ -1,5 +1,8 @@
 """Servers of tools that the user has named."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -10,7 +13,7 @@ from rest_framework.response import Response
 from agents.api.base import Access, ApiView
 from agents.api.pages import NEWEST_FIRST, page
 from agents.api.schema import documented, listed
-from agents.mcp_shapes import AcceptBody, McpServerBody, McpServerShape, McpSwitchBody, shape_of
+from agents.mcp_shapes import AcceptBody, McpChangeBody, McpServerBody, McpServerShape, shape_of
 from agents.refusals import Refused
 from agents.serializers import NothingBody
 from tools.mcp import services
@@ -22,19 +25,21 @@ class McpServers(ApiView):
 
     @listed("McpServer", McpServerShape, "List the servers of tools that you have named, newest first")
     def get(self, request: Request) -> Response:
-        return page(request, McpServer.objects.for_user(self.user), NEWEST_FIRST, shape_of)
+        return page(
+            request,
+            McpServer.objects.for_user(self.user).select_related("sign_in"),
+            NEWEST_FIRST,
+            partial(shape_of, request),
+        )
 
     @documented("Name a server of tools", {201: McpServerShape}, body=McpServerBody)
     def post(self, request: Request) -> Response:
         """Nothing is connected yet: check it, look at its tools, and accept those that agents may have."""
         given = self.body(McpServerBody)
-        named = services.Named(given["name"], given.get("url", ""), given.get("headers", {}), given.get("argv", []))
-        try:
-            server = services.add(self.user, named)
-        except services.NotTaken as not_taken:
-            raise Refused("invalid", str(not_taken)) from not_taken
+        with _refusing():
+            server = services.add(self.user, services.Named(**given))
         server.refresh_from_db()
-        return Response(shape_of(server), status=201)
+        return Response(shape_of(request, server), status=201)
 
 
 class OneMcpServer(ApiView):
@@ -42,13 +47,18 @@ class OneMcpServer(ApiView):
 
     @documented("Read a server of tools", {200: McpServerShape}, errors=(401, 404), name="mcp_server_retrieve")
     def get(self, request: Request, server_id: UUID) -> Response:
-        return Response(shape_of(_mine(self, server_id)))
+        return Response(shape_of(request, _mine(self, server_id)))
 
-    @documented("Switch a server on or off", {200: McpServerShape}, body=McpSwitchBody)
+    @documented("Change a server, or switch it on or off", {200: McpServerShape}, body=McpChangeBody)
     def patch(self, request: Request, server_id: UUID) -> Response:
-        server = _mine(self, server_id)
-        services.switch(server, on=self.body(McpSwitchBody)["enabled"])
-        return Response(shape_of(server))
+        """Another address or command is another server: check it, and accept its tools anew."""
+        server, given = _mine(self, server_id), self.body(McpChangeBody)
+        enabled = given.pop("enabled", None)
+        with _refusing():
+            services.edit(server, services.Changes(**given))
+        if enabled is not None:
+            services.switch(server, on=enabled)
+        return Response(shape_of(request, _mine(self, server_id)))
 
     @documented("Remove a server with its credentials", {204: None}, errors=(401, 404))
     def delete(self, request: Request, server_id: UUID) -> Response:
@@ -63,7 +73,7 @@ class CheckMcpServer(ApiView):
     def post(self, request: Request, server_id: UUID) -> Response:
         """`error` says what went wrong; an accepted tool that says something else now is not used any more."""
         self.body(NothingBody)
-        return Response(shape_of(services.check(_mine(self, server_id))))
+        return Response(shape_of(request, services.check(_mine(self, server_id))))
 
 
 class AcceptMcpTools(ApiView):
@@ -72,14 +82,24 @@ class AcceptMcpTools(ApiView):
     @documented("Accept tools of a server as they were shown", {200: McpServerShape}, body=AcceptBody)
     def post(self, request: Request, server_id: UUID) -> Response:
         """Agents have exactly these from their next run on. 400 with the code `changed` when one is described
-        differently now."""
+        differently now, with `too_many_tools` when agents cannot have so many."""
         server, given = _mine(self, server_id), self.body(AcceptBody)
         try:
             services.accept(server, given["digests"], given.get("reads_only", []))
+        except services.TooMany as too_many:
+            raise Refused("too_many_tools", str(too_many)) from too_many
         except services.NotTaken as not_taken:
             raise Refused("changed", str(not_taken)) from not_taken
-        return Response(shape_of(_mine(self, server_id)))
+        return Response(shape_of(request, _mine(self, server_id)))
+
+
+@contextmanager
+def _refusing() -> Iterator[None]:
+    try:
+        yield
+    except services.NotTaken as not_taken:
+        raise Refused("invalid", str(not_taken)) from not_taken
 
 
 def _mine(view: ApiView, server_id: UUID) -> Any:
-    return get_object_or_404(McpServer.objects.for_user(view.user).select_related("user"), pk=server_id)
+    return get_object_or_404(McpServer.objects.for_user(view.user).select_related("user", "sign_in"), pk=server_id)

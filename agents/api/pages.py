@@ -25,22 +25,24 @@ def page[M: Model](
     Raises:
         ValidationError: for a limit or cursor that is not one.
     """
-    limit = _limit(request)
+    limit = limit_of(request)
     if cursor := request.query_params.get("cursor"):
         rows = _after(order, rows, cursor)
     found = list(order.sort(rows)[: limit + 1])
-    more = _link(request, order.cursor(found[limit - 1])) if len(found) > limit else None
+    more = link_to(request, order.cursor(found[limit - 1])) if len(found) > limit else None
     return Response({"results": [represent(row) for row in found[:limit]], "next": more})
 
 
-def _limit(request: Request) -> int:
+def limit_of(request: Request) -> int:
+    """How many are asked for. Raises: ValidationError."""
     given = request.query_params.get("limit", str(DEFAULT_LIMIT))
     if len(given) <= 9 and given.isascii() and given.isdigit() and 1 <= int(given) <= MAX_LIMIT:
         return int(given)
     raise ValidationError({"limit": [f"A whole number from 1 to {MAX_LIMIT}."]})
 
 
-def _link(request: Request, cursor: str) -> str:
+def link_to(request: Request, cursor: str) -> str:
+    """The address of the page that follows."""
     return f"{request.path}?{urlencode({**request.query_params.dict(), 'cursor': cursor})}"
 
 

@@ -20,7 +20,7 @@ from agents.prices import PRICES, read
 from agents.prompts import render
 from agents.providers.pricing import Prices
 from memory import pool
-from memory.context import NOTES_LISTED, Context, coming, context_for, learned, noted
+from memory.context import NOTES_LISTED, Context, context_for, learned, noted
 from memory.hot import columns, instance, load, width
 from memory.models import LIVE, Thread, Trigger
 from memory.pool import orm
@@ -108,10 +108,9 @@ def summon(run_id: UUID) -> Summons | None:
         return None
     with orm():  # a kind's own hooks may ask for more
         modes = agentable.tool_modes()
-        remembered = {}
+        remembered: dict[str, str] = {}
         if agentable.remembers:
-            ahead = [(each.said, each.intent, each.own) for each in agentable.ahead()]
-            remembered = {"learnings": learned(learnings), "notes": noted(notes), "schedule": coming(ahead)}
+            remembered = {"learnings": learned(learnings), "notes": noted(notes), **agentable.remembered()}
         if has_plan:
             remembered["plan"] = to_remind_of(thread.pk)
         return Summons(

@@ -16,6 +16,7 @@ from memory.encoding import dumps
 from memory.text import UNSEEN, clip
 from tools import files, registry, trust
 from tools.base import Effect, Reversal
+from tools.file_changes import KIND
 from tools.models import ActionStatus, AgentAction, ApprovalState, Resolution
 
 SHOWN = 4_000
@@ -157,7 +158,7 @@ def _about(proposal: Proposal) -> str:
 def _changes(proposal: Proposal) -> Iterator[tuple[str, str, str]]:
     """What the call would change, as things stand: (name, text that goes, text that comes)."""
     for change in proposal.would.changes if proposal.would else ():
-        if change.kind == files.KIND:
+        if change.kind == KIND:
             size = files.in_words(int(str((change.before or {}).get("size", 0))))
             yield change.name, _("what it holds now (%(size)s)") % {"size": size}, ""
         elif change.after is None:

@@ -178,6 +178,7 @@ def panel(agent: Agentable) -> SafeString:
         "plan": plan,
         "plan_steps": len(steps),
         "plan_closed": sum(not item.is_open for item in steps),
+        "beside": agent.beside(),
         "ahead": agent.ahead(),
         "notes": notes.defer("body")[:NOTES_SHOWN],
         "notes_count": notes.count(),

@@ -11,13 +11,14 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from agents.api.base import Body
-from agents.api.schema import documented
+from agents.api.pages import limit_of, link_to
+from agents.api.schema import PAGING, documented
 from agents.serializers import ActionShape, ErrorShape
 from goals.api.goals import GoalThread
 from goals.file_serving import downloaded
 from goals.serializers import FileBody, FilesShape
 from memory.files import safe_name
-from tools.filing import add_file, all_files, delete_file
+from tools.filing import add_file, delete_file, files_of
 
 _CONTENT = {
     (200, "application/octet-stream"): OpenApiTypes.BINARY,
@@ -32,11 +33,14 @@ class GoalFiles(GoalThread):
     @documented(
         "List the files that a goal's agent has in its workspace, by path",
         {200: FilesShape},
-        errors=(401, 404),
+        query=PAGING,
         name="goals_files_list",
     )
     def get(self, request: Request, goal_id: UUID) -> Response:
-        return Response(FilesShape(all_files(self.thread())).data)
+        """A cursor is the path of the last file of the page before."""
+        found = files_of(self.thread(), request.query_params.get("cursor", ""), limit_of(request))
+        more = link_to(request, found.after) if found.left else None
+        return Response({**FilesShape(found).data, "next": more})
 
     @documented("Put a file into the workspace", {201: ActionShape}, body={"multipart/form-data": FileBody})
     def post(self, request: Request, goal_id: UUID) -> Response:

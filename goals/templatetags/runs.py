@@ -6,6 +6,7 @@ from django import template
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
+from goals.outlook_words import figure as written
 from memory.models import AgentRun, Note, RunStatus
 from memory.text import clip, without_marks
 from tools.models import AgentAction
@@ -115,3 +116,15 @@ def excerpt(body: str) -> str:
 @register.filter
 def was_changed(note: Note) -> bool:
     return note.updated_at - note.created_at > timedelta(minutes=1)
+
+
+@register.filter
+def figure(value: float) -> str:
+    """A measured value."""
+    return written(value)
+
+
+@register.filter
+def signed(value: float) -> str:
+    """A pace: with its sign, also a plus."""
+    return f"{value:+.3g}"

@@ -18,7 +18,7 @@ from goals.file_serving import downloaded
 from goals.models import Goal
 from memory.files import safe_name
 from tools.files import FileRefused
-from tools.filing import Files, add_file, all_files, delete_file
+from tools.filing import add_file, delete_file, files_of
 from tools.models import AgentAction
 
 
@@ -72,14 +72,15 @@ def _put_in(request: SignedInRequest, goal: Goal) -> str:
 def _page(
     request: SignedInRequest, goal: Goal, *, error: str = "", deleted: AgentAction | None = None, status: int = 200
 ) -> HttpResponse:
-    found: Files = all_files(goal.thread)
+    after = request.GET.get("after") or request.POST.get("after", "")
     withheld: list[str] = []
     with suppress(RedisError):
         withheld = commands_withheld()
     page = {
         "here": goal.pk,
         "goal": goal,
-        "found": found,
+        "found": files_of(goal.thread, after),
+        "after": after,
         "most_bytes": settings.WAYMARK_WORKSPACE_UPLOAD,
         "withheld": withheld,
         "error": error,

@@ -1,4 +1,4 @@
-"""The page of MCP servers: name one, look at its tools, agree to them."""
+"""The page of MCP servers: name one, look at its tools, agree to them, change it."""
 
 from uuid import UUID
 
@@ -8,12 +8,15 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
+from agents.live.cards import plain
 from agents.outside import waits_outside
 from agents.signed_in import SignedInRequest, signed_in
-from goals.mcp_form import McpServerForm
+from goals.mcp_form import McpEditForm, McpServerForm
 from tools.mcp import services
+from tools.mcp.definitions import MOST_TOOLS
 from tools.mcp.models import McpServer
-from tools.mcp.standing import State, standing
+from tools.mcp.programs import listed
+from tools.mcp.standing import Standing, State, chosen_by, standing
 
 
 @require_http_methods(["GET", "POST"])
@@ -29,26 +32,34 @@ def settings_mcp(request: SignedInRequest) -> HttpResponse:
         else:
             services.check(server)
             return redirect("settings_mcp")
-    words = {
-        State.ACCEPTED: _("in use"),
-        State.NEW: _("new"),
-        State.CHANGED: _("has changed"),
-        State.GONE: _("gone"),
-        State.UNUSABLE: _("cannot be used"),
-    }
-    found = [
-        {"row": row, "tools": [(each, words[each.state]) for each in standing(row)]}
-        for row in McpServer.objects.for_user(request.user)
-    ]
-    page = {"form": form, "servers": found, "here": "settings", "section": "mcp"}
-    return render(request, "settings/mcp.html", page, status=422 if form.is_bound else 200)
+    return _page(request, form, status=422 if form.is_bound else 200)
+
+
+@require_http_methods(["GET", "POST"])
+@signed_in
+@waits_outside
+def mcp_edit(request: SignedInRequest, server_id: UUID) -> HttpResponse:
+    """Change a server; one that has moved is looked at at once."""
+    server = mine(request, server_id)
+    form = McpEditForm(server, request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        try:
+            services.edit(server, form.changes())
+        except services.NotTaken as not_taken:
+            form.add_error(not_taken.field if not_taken.field in form.fields else None, str(not_taken))
+        else:
+            services.check(mine(request, server_id))
+            messages.success(request, _("Saved."))
+            return redirect("settings_mcp")
+    page = {"form": form, "row": server, "here": "settings", "section": "mcp"}
+    return render(request, "settings/mcp_edit.html", page, status=422 if form.is_bound else 200)
 
 
 @require_POST
 @signed_in
 @waits_outside
 def mcp_check(request: SignedInRequest, server_id: UUID) -> HttpResponse:
-    server = services.check(_mine(request, server_id))
+    server = services.check(mine(request, server_id))
     if not server.error:
         messages.success(request, _("The server answers. It has %(n)d tools.") % {"n": len(server.seen)})
     return redirect("settings_mcp")
@@ -57,9 +68,12 @@ def mcp_check(request: SignedInRequest, server_id: UUID) -> HttpResponse:
 @require_POST
 @signed_in
 def mcp_accept(request: SignedInRequest, server_id: UUID) -> HttpResponse:
-    server, chosen = _mine(request, server_id), request.POST
+    server, chosen = mine(request, server_id), request.POST
     try:
         services.accept(server, chosen.getlist("digest"), chosen.getlist("reads_only"))
+    except services.TooMany as too_many:
+        messages.error(request, str(too_many))
+        return _page(request, McpServerForm(request.user), status=422, choosing=server)
     except services.NotTaken as not_taken:
         messages.error(request, str(not_taken))
     else:
@@ -70,17 +84,54 @@ def mcp_accept(request: SignedInRequest, server_id: UUID) -> HttpResponse:
 @require_POST
 @signed_in
 def mcp_switch(request: SignedInRequest, server_id: UUID) -> HttpResponse:
-    services.switch(_mine(request, server_id), on="on" in request.POST)
+    services.switch(mine(request, server_id), on="on" in request.POST)
     return redirect("settings_mcp")
 
 
 @require_POST
 @signed_in
 def mcp_delete(request: SignedInRequest, server_id: UUID) -> HttpResponse:
-    services.remove(_mine(request, server_id))
+    services.remove(mine(request, server_id))
     messages.success(request, _("The server and its credentials are removed."))
     return redirect("settings_mcp")
 
 
-def _mine(request: SignedInRequest, server_id: UUID) -> McpServer:
-    return get_object_or_404(McpServer.objects.for_user(request.user).select_related("user"), pk=server_id)
+def _page(
+    request: SignedInRequest, form: McpServerForm, *, status: int, choosing: McpServer | None = None
+) -> HttpResponse:
+    """choosing: of which server tools were chosen that agents cannot have; what was chosen is shown, not what is."""
+    words = {
+        State.ACCEPTED: _("in use"),
+        State.NEW: _("new"),
+        State.CHANGED: _("has changed"),
+        State.GONE: _("gone"),
+        State.UNUSABLE: _("cannot be used"),
+    }
+    found = []
+    for row in McpServer.objects.for_user(request.user).select_related("sign_in"):
+        tools = standing(row)
+        if row == choosing:
+            digests, reads = request.POST.getlist("digest"), request.POST.getlist("reads_only")
+            tools = chosen_by(tools, digests, reads)
+        few = len(tools) <= MOST_TOOLS
+        found.append(
+            {
+                "row": row,
+                "tools": [(each, words[each.state]) for each in tools if few or _is_first(each)],
+                "others": [(each, words[each.state]) for each in tools if not few and not _is_first(each)],
+                "chosen": sum(each.chosen for each in tools),
+                "program": listed(row.argv),
+                "said": plain(row.said),
+            }
+        )
+    page = {"form": form, "servers": found, "here": "settings", "section": "mcp", "most": MOST_TOOLS}
+    return render(request, "settings/mcp.html", page, status=status)
+
+
+def _is_first(tool: Standing) -> bool:
+    """Of a large server what is chosen, or was and is something else now; the rest is folded."""
+    return tool.chosen or tool.state in (State.CHANGED, State.GONE)
+
+
+def mine(request: SignedInRequest, server_id: UUID) -> McpServer:
+    return get_object_or_404(McpServer.objects.for_user(request.user).select_related("user", "sign_in"), pk=server_id)

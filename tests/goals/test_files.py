@@ -1,9 +1,16 @@
 """The files of a goal's agent, in the browser and over the API (mission D5, cases FIL-01 and UND-02)."""
 
+import asyncio
 import os
-from collections.abc import Iterator
+import re
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from html import unescape
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from asgiref.sync import async_to_sync
@@ -14,11 +21,13 @@ from pytest_django import Settings
 
 from agents.engine import presence
 from agents.live.stream import redis_client
+from goals import file_serving
 from goals.models import Goal
 from goals.services import delete_goal
 from memory.ids import new_id
 from tests.factories import GoalFactory
-from tools import files
+from tests.processes import wait_until
+from tools import files, filing
 from tools.file_models import Writer
 from tools.models import AgentAction
 from tools.sandbox.folder import Folder
@@ -72,6 +81,14 @@ def content_of(answer: Any) -> bytes:
         return [piece async for piece in answer.streaming_content]
 
     return b"".join(async_to_sync(pieces)())
+
+
+def open_files() -> list[str]:
+    found = []
+    for each in Path("/proc/self/fd").iterdir():
+        with suppress(FileNotFoundError):
+            found.append(os.readlink(each))
+    return found
 
 
 def page(goal: Goal) -> str:
@@ -131,6 +148,43 @@ def test_nothing_is_ever_shown_only_saved(name: str, browser: Client, api: Clien
         assert "no-store" in answer["Cache-Control"]
 
 
+@pytest.mark.parametrize("moment", ["opened", "read"])
+def test_who_leaves_while_a_file_is_opened_or_read_leaves_nothing_open(
+    moment: str, browser: Client, goal: Goal, folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thread cannot be stopped: it opens the file nevertheless, or reads from it."""
+    (folder.files / "log.csv").write_bytes(b"1,2\n")
+    answer: Any = browser.get(f"{page(goal)}saved/log.csv")
+    is_at_it, goes_on, read = threading.Event(), threading.Event(), list[Any]()
+
+    def slow(call: Callable[..., Any]) -> Callable[..., Any]:
+        def slowly(*arguments: Any) -> Any:
+            is_at_it.set()
+            assert goes_on.wait(20)
+            result = call(*arguments)
+            read.append(result)
+            return result
+
+        return slowly
+
+    async def leaves() -> None:
+        sending = asyncio.ensure_future(anext(aiter(answer.streaming_content)))
+        assert await asyncio.to_thread(is_at_it.wait, 20)
+        sending.cancel()
+        asyncio.get_running_loop().call_later(0.1, goes_on.set)
+        with pytest.raises(asyncio.CancelledError):
+            await sending
+
+    if moment == "opened":
+        monkeypatch.setattr(file_serving, "opened", slow(filing.opened))
+    else:
+        monkeypatch.setattr(file_serving, "os", SimpleNamespace(read=slow(os.read), close=os.close))
+    asyncio.run(leaves())
+    wait_until(lambda: len(read) == 1)
+    assert moment == "opened" or read == [b"1,2\n"]
+    assert not [each for each in open_files() if each.endswith("log.csv")]
+
+
 def test_over_the_api(api: Client, goal: Goal, folder: Folder) -> None:
     made = api.post(api_of(goal), {"file": upload(), "path": "data/2026/log.csv"})
     assert (made.status_code, made.json()["tool"], made.json()["summary"]) == (201, "write_file", "data/2026/log.csv")
@@ -144,6 +198,61 @@ def test_over_the_api(api: Client, goal: Goal, folder: Folder) -> None:
     path = f"/api/v1/actions/{gone.json()['id']}/undo"
     assert api.post(path, {}, content_type="application/json").status_code == 200
     assert (folder.files / "data" / "2026" / "log.csv").read_bytes() == b"1,2\n"
+
+
+@pytest.fixture
+def many(folder: Folder) -> list[str]:
+    """As many as there may be, some with names that mean something in an address; by path."""
+    names = [f"{number % 50}/{number:04}.txt" for number in range(4_940)] + ["a&b=c.txt", "d#e?f.txt", "ä+ü%41.txt"]
+    for number in range(50):
+        (folder.files / str(number)).mkdir()
+    for name in names:
+        (folder.files / name).touch()
+    return sorted(names)
+
+
+def test_a_page_lists_so_many_files_and_leads_to_the_next(
+    browser: Client, goal: Goal, folder: Folder, many: list[str]
+) -> None:
+    seen: list[str] = []
+    address = page(goal)
+    while address:
+        shown = browser.get(address).text
+        here = [unescape(path) for path in re.findall(r'download dir="auto">([^<]+)</a>', shown)]
+        assert 0 < len(here) <= 100
+        assert len(shown) < 150_000
+        seen += here
+        found = re.search(r'href="([^"]*\?after=[^"]*)">More files', shown)
+        assert bool(found) is (f"{len(many) - len(seen):,} more".replace(",", "") in shown)
+        address = unescape(found[1]) if found else ""
+    assert seen == many
+
+
+def test_a_page_stays_where_it_is_when_a_file_is_deleted(
+    browser: Client, goal: Goal, folder: Folder, many: list[str]
+) -> None:
+    first, second = many[100], many[101]
+    deleted = browser.post(f"{page(goal)}delete/", {"path": first, "after": many[99]}).text
+    assert re.findall(r'download dir="auto">([^<]+)</a>', deleted)[0] == second
+    assert "From the first file" in deleted
+    assert "No more files." in browser.get(page(goal), {"after": many[-1]}).text
+
+
+def test_the_api_lists_files_page_by_page(api: Client, goal: Goal, folder: Folder, many: list[str]) -> None:
+    seen: list[str] = []
+    address = api_of(goal)
+    while address:
+        answer = api.get(address).json()
+        assert 0 < len(answer["results"]) <= 50
+        seen += [entry["path"] for entry in answer["results"]]
+        address = answer["next"]
+        if len(seen) == 50:  # what comes and goes meanwhile neither repeats nor hides others
+            (folder.files / seen[0]).unlink()
+            (folder.files / "0" / "0").touch()
+    assert seen == many
+    longer = api.get(api_of(goal), {"limit": 200}).json()
+    assert (len(longer["results"]), longer["next"]) == (200, f"{api_of(goal)}?limit=200&cursor={quote(many[199], '')}")
+    assert api.get(api_of(goal), {"limit": 201}).status_code == 400
 
 
 @pytest.mark.parametrize("path", OUTSIDE)

@@ -1,10 +1,14 @@
 """MCP servers on their page and over the API: named, looked at, agreed to, switched off, removed."""
 
+import json
+import re
 from collections.abc import Iterator
 from datetime import timedelta
+from typing import Any, cast
 
 import pytest
 from django.contrib.auth.models import User
+from django.http import HttpResponse
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -14,6 +18,7 @@ from agents.services import assistant_of
 from tests.factories import UserFactory, bearer
 from tests.mcp_server import FakeMcp, fake_mcp, tool
 from tools.mcp import loop, sessions
+from tools.mcp.listed import programs_from
 from tools.mcp.models import McpServer
 from tools.mcp.offered import offered_to
 from tools.models import Trust
@@ -146,3 +151,119 @@ def test_the_api_does_the_same(fake: FakeMcp, user: User) -> None:
     assert ask("patch", f"mcp-servers/{made['id']}", {"enabled": False})[0] == 200
     assert ask("delete", f"mcp-servers/{made['id']}")[0] == 204
     assert ask("post", "mcp-servers", {"name": "shop", "argv": ["/bin/sh"]})[0] == 400
+
+
+# -- Large servers (case MCP-03) ---------------------------------------------------------------------------------------
+
+
+def large(browser: Client, fake: FakeMcp, name: str = "shop", number: int = 1_300) -> McpServer:
+    fake.tools = [tool(f"t{n}", "A tool among many. " * 40) for n in range(number)]
+    return added(browser, fake, name)
+
+
+def ticked(page: str) -> list[str]:
+    return re.findall(r'name="digest" value="([0-9a-f]{64})"[^>]* checked', page)
+
+
+def agree(browser: Client, server: McpServer, *numbers: int, **more: Any) -> HttpResponse:
+    chosen = {"digest": [server.seen[n]["digest"] for n in numbers], **more}
+    return cast(HttpResponse, browser.post(reverse("mcp_accept", args=[server.pk]), chosen))
+
+
+def test_mcp_03_a_large_server_is_shown_whole_and_as_many_as_agents_can_have_are_proposed(
+    browser: Client, fake: FakeMcp, user: User
+) -> None:
+    server = large(browser, fake)
+    page = browser.get(reverse("settings_mcp")).content.decode()
+    assert page.count('name="digest"') == 1_300
+    assert "Agents can have 64 tools of one server; 64 are chosen here." in page
+    assert "1236 more tools" in page
+    assert ticked(page) == [each["digest"] for each in server.seen[:64]]
+    browser.post(reverse("mcp_accept", args=[server.pk]), {"digest": ticked(page)})
+    assert [*offered_to(user.pk)] == [f"shop__t{n}" for n in range(64)]
+
+
+def test_mcp_03_others_are_chosen_in_place_of_some_and_one_more_is_refused(
+    browser: Client, fake: FakeMcp, user: User
+) -> None:
+    server = large(browser, fake)
+    agree(browser, server, *range(64))
+    answer = agree(browser, server, *range(63), 1_298, 1_299, reads_only=["t1299"])
+    assert answer.status_code == 422
+    page = answer.content.decode()
+    assert "Agents can have 64 tools of one server. You chose 65: take 1 away." in page
+    assert {*ticked(page)} == {server.seen[n]["digest"] for n in (*range(63), 1_298, 1_299)}
+    assert re.search(r'name="reads_only" value="t1299"[^>]* checked', page)
+    assert [*offered_to(user.pk)] == [f"shop__t{n}" for n in range(64)]
+    assert agree(browser, server, *range(63), 1_299).status_code == 302
+    assert [*offered_to(user.pk)] == [*(f"shop__t{n}" for n in range(63)), "shop__t1299"]
+    page = browser.get(reverse("settings_mcp")).content.decode()
+    assert len(ticked(page)) == 64
+
+
+def test_mcp_03_what_has_changed_is_not_among_what_is_folded(browser: Client, fake: FakeMcp) -> None:
+    server = large(browser, fake, number=100)
+    agree(browser, server, 98)
+    fake.tools[98] = tool("t98", "Another.")
+    browser.post(reverse("mcp_check", args=[server.pk]))
+    page = browser.get(reverse("settings_mcp")).content.decode()
+    assert page.index("has changed") < page.index("99 more tools")
+    assert "0 are chosen here" in page
+
+
+def test_mcp_03_everything_ticked_is_refused_in_words(browser: Client, fake: FakeMcp) -> None:
+    server = large(browser, fake, number=2_000)
+    answer = agree(browser, server, *range(2_000), reads_only=[f"t{n}" for n in range(2_000)])
+    assert answer.status_code == 422
+    assert "You chose 2000: take 1936 away." in answer.content.decode()
+
+
+def test_mcp_03_descriptions_that_are_too_long_together_are_refused(browser: Client, fake: FakeMcp) -> None:
+    wordy = {"type": "object", "properties": {"x": {"type": "string", "description": "x" * 15_000}}}
+    fake.tools = [tool(f"t{n}", "", wordy) for n in range(10)]
+    server = added(browser, fake)
+    assert len(ticked(browser.get(reverse("settings_mcp")).content.decode())) == 6
+    answer = agree(browser, server, *range(10))
+    assert (answer.status_code, "models can be given 100,000" in answer.content.decode()) == (422, True)
+
+
+def test_mcp_03_all_servers_together_have_an_end_too(browser: Client, fake: FakeMcp, user: User) -> None:
+    first, second = large(browser, fake, "first", 64), large(browser, fake, "second", 64)
+    assert agree(browser, first, *range(64)).status_code == 302
+    answer = agree(browser, second, *range(37))
+    assert answer.status_code == 422
+    assert "Your other servers have 64, and you chose 37 of this one" in answer.content.decode()
+    assert agree(browser, second, *range(36)).status_code == 302
+    assert len(offered_to(user.pk)) == 100
+
+
+def test_mcp_03_the_api_refuses_the_same(fake: FakeMcp, user: User, browser: Client) -> None:
+    server = large(browser, fake)
+    body = {"digests": [each["digest"] for each in server.seen[:65]]}
+    answer = Client().post(
+        f"/api/v1/mcp-servers/{server.pk}/accept", body, content_type="application/json", headers=bearer(user)
+    )
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "too_many_tools")
+
+
+# -- Programs (case MCP-02, threat T12) --------------------------------------------------------------------------------
+
+
+def test_mcp_02_what_a_program_said_and_what_it_may_do_is_shown(
+    browser: Client, user: User, settings: Settings
+) -> None:
+    command = ["/usr/bin/shop", "--all"]
+    listed = {"command": command, "read": ["/srv/shop"], "environment": {"TOKEN": "canary"}}
+    settings.WAYMARK_MCP_COMMANDS = programs_from(json.dumps([listed]))
+    said = "\x1b[31mno <b>door</b>\u202e\nclosed"
+    McpServer.objects.create(user=user, name="shop", transport="stdio", argv=command, said=said, said_at=timezone.now())
+    page = browser.get(reverse("settings_mcp")).content.decode()
+    assert "[U+001B][31mno &lt;b&gt;door&lt;/b&gt;[U+202E]\nclosed" in page
+    assert "/srv/shop" in page
+    assert "all that this machine reaches" not in page
+    assert "canary" not in page
+    (found,) = Client().get("/api/v1/mcp-servers", headers=bearer(user)).json()["results"]
+    assert found["said"] == "[U+001B][31mno <b>door</b>[U+202E]\nclosed"
+    assert "canary" not in str(found)
+    settings.WAYMARK_MCP_COMMANDS = programs_from(json.dumps([{**listed, "network": True}]))
+    assert "all that this machine reaches" in browser.get(reverse("settings_mcp")).content.decode()

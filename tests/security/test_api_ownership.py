@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import date
 from typing import Any
 
 import pytest
@@ -18,8 +19,8 @@ from agents.engine import bell
 from agents.models import DeviceToken, ModelPrice, UserAgent
 from agents.plans import PlannedTask, make_plan
 from agents.services import assistant_of
-from goals import schedules
-from goals.models import Goal, Schedule
+from goals import measuring, schedules
+from goals.models import Goal, Measurement, Schedule, Target
 from memory.degrade import HISTORY_REFUSED
 from memory.models import AgentHistory, AgentRun, Attachment, Learning, Note, RunStatus, Thread, ThreadMessage
 from tests.factories import (
@@ -66,6 +67,8 @@ BODIES: dict[tuple[str, str], dict[str, Any]] = {
     ("goal_learnings", "POST"): {"text": "Changed"},
     ("learning", "PATCH"): {"text": "Changed"},
     ("agent_learnings", "POST"): {"text": "Mine"},
+    ("goal_target", "PUT"): {"name": "Changed", "value": 7, "deadline": "2099-01-02"},
+    ("goal_measurements", "POST"): {"value": 4, "note": "Changed"},
     ("goal_schedules", "POST"): {"time": "every day 9:00", "intent": "Changed"},
     ("agent_schedules", "POST"): {"time": "every day 9:00"},
     ("schedule", "PATCH"): {"intent": "Changed"},
@@ -86,6 +89,8 @@ TABLES: tuple[type[Model], ...] = (
     Note,
     Learning,
     Schedule,
+    Target,
+    Measurement,
     Thread,
     ThreadMessage,
     AgentRun,
@@ -142,6 +147,8 @@ def person() -> Person:
     for thread in (goal.thread, assistant_of(user).thread):
         make_plan(thread, [PlannedTask(title=mark, subtasks=[mark])])
     ids["schedule_id"] = schedules.add(goal.thread, "every day 8:00", mark).pk
+    measuring.set_target(goal.thread, mark, 5, date(2099, 1, 1))
+    ids["measurement_id"] = measuring.measure(goal.thread, 3, note=mark).pk
     ids["proposal_id"] = ProposalFactory(thread=goal.thread, text=mark).pk
     return Person(user, ids | {"approval_id": approval.pk, "action_id": unknown.pk})
 
@@ -248,6 +255,7 @@ def test_the_ids_of_others_are_ids_of_nothing() -> None:
             asked += 1
             if answer.status_code not in (404, 405) or bob.canary in content_of(answer):
                 leaks.append((route.name, method, answer.status_code))
+    print(f"{len(own_routes())} routes × {len(METHODS)} methods × positions of ids: {asked} asked, {len(leaks)} leaks")
     assert leaks == []
     assert asked > 100
     assert belongings(bob) == before

@@ -101,6 +101,18 @@ def connected(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 @pytest.fixture
+def silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody answers, wherever something is connected to; a second passes in a hundredth of one."""
+
+    def connect(self: socket.socket, place: Any) -> None:
+        seconds = self.gettimeout() or 0.0
+        time.sleep(seconds if seconds < 1 else seconds / 100)
+        raise TimeoutError("timed out")
+
+    monkeypatch.setattr(socket.socket, "connect", connect)
+
+
+@pytest.fixture
 def figures(monkeypatch: pytest.MonkeyPatch) -> None:
     """Figures lead to where they say, and this machine's own name to it; there are no other names."""
 
@@ -317,6 +329,9 @@ def test_what_is_packed_small_is_unpacked_no_further_than_fits(
         (body(gzip.compress(gzip.compress(b"x")), "content-encoding: gzip, gzip"), "packed in a way"),
         (body(b"x", "content-encoding: br"), "packed in a way"),
         (body(b"not packed", "content-encoding: gzip"), "breaks off"),
+        (body(gzip.compress(b"x" * 9_000)[:-9], "content-encoding: gzip"), "breaks off"),
+        (body(gzip.compress(b"x")[:-1], "content-encoding: gzip"), "breaks off"),
+        (body(zlib.compress(b"x")[:5], "content-encoding: deflate"), "breaks off"),
         (body(b"xx")[:-1], "breaks off"),
         (OK + b"transfer-encoding: chunked\r\n\r\n5\r\nxx", "breaks off"),
         (b"SSH-2.0-OpenSSH\r\n\r\n", "breaks off"),
@@ -327,6 +342,29 @@ def test_what_is_packed_small_is_unpacked_no_further_than_fits(
 def test_an_answer_that_is_none_is_said_to_be_so(answer: bytes, words: str, home: Callable[[Peer], str]) -> None:
     with Peer([answer], hangs_up=[0]) as peer, pytest.raises(FetchFailed, match=words):
         fetch(home(peer))
+
+
+def test_nothing_at_all_is_whole_however_it_would_be_packed(home: Callable[[Peer], str]) -> None:
+    with Peer([body(b"", "content-encoding: gzip")]) as peer:
+        found = fetch(home(peer))
+    assert (found.body, found.is_whole) == (b"", True)
+
+
+@pytest.mark.usefixtures("silent")
+def test_a_host_that_does_not_answer_is_named_with_how_long_it_was_waited_for(leads_to: LeadsTo) -> None:
+    leads_to("8.8.8.8")
+    with pytest.raises(FetchFailed) as caught:
+        fetch("http://silent.example/")
+    assert str(caught.value) == "silent.example could not be reached (it did not answer within 4 seconds)."
+
+
+@pytest.mark.usefixtures("silent")
+def test_each_address_of_a_host_is_waited_for_until_the_time_is_over(leads_to: LeadsTo, settings: Settings) -> None:
+    settings.WAYMARK_FETCH_SECONDS = 0.3
+    leads_to(["8.8.8.8", "1.1.1.1"])
+    with pytest.raises(FetchFailed) as caught:
+        fetch("http://silent.example/")
+    assert str(caught.value) == "silent.example took longer than 0.3 seconds."
 
 
 def test_an_error_is_an_answer_too(home: Callable[[Peer], str]) -> None:

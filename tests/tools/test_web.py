@@ -5,6 +5,7 @@ import inspect
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -22,7 +23,7 @@ from tests.factories import AgentRunFactory, ThreadFactory, ThreadMessageFactory
 from tests.web_site import KEY, Site, site
 from tools import searching
 from tools.base import Audience, Effect, Outcome, ToolContext, ToolError
-from tools.cancel import CancelToken
+from tools.cancel import Cancelled, CancelToken
 from tools.pages import MOST_TAGS, page_of
 from tools.registry import all_tools, tools_for
 from tools.safe_fetch import Fetched
@@ -232,6 +233,40 @@ def test_ddgs_that_finds_nothing_or_is_refused_says_which(ddgs: type[FakeDdgs]) 
     assert "Nothing was found" in run("web_search", query="x").observation
     ddgs.found = RatelimitException("202 Ratelimit")
     with pytest.raises(ToolError, match="202 Ratelimit"):
+        run("web_search", query="x")
+
+
+@pytest.fixture
+def slow_ddgs(ddgs: type[FakeDdgs], monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Each of its engines has its own time, and they follow one another."""
+    over = threading.Event()
+    monkeypatch.setattr(ddgs, "text", lambda *_, **__: over.wait(30))
+    yield
+    over.set()
+
+
+@pytest.mark.usefixtures("slow_ddgs")
+def test_ddgs_has_a_time_for_everything(settings: Settings) -> None:
+    settings.WAYMARK_FETCH_SECONDS = 0.2
+    with pytest.raises(ToolError, match=r"did not answer within 0\.2 seconds"):
+        run("web_search", query="x")
+
+
+@pytest.mark.usefixtures("slow_ddgs")
+def test_ddgs_is_left_when_its_run_is_stopped() -> None:
+    cancel = CancelToken()
+    threading.Timer(0.2, cancel.cancel, ["stop"]).start()
+    with pytest.raises(Cancelled):
+        searching.Ddgs().search(searching.Query("x", 3), cancel)
+
+
+def test_ddgs_is_asked_only_where_it_is_named(ddgs: type[FakeDdgs], settings: Settings, web: Site) -> None:
+    ddgs.found = AssertionError("it was asked")
+    settings.WAYMARK_SEARCH, settings.WAYMARK_SEARXNG_URL = "searxng", "http://127.0.0.1:9"
+    with pytest.raises(ToolError, match="could not be reached"):
+        run("web_search", query="x")
+    settings.WAYMARK_SEARCH = ""
+    with pytest.raises(ToolError, match="Nobody is set up"):
         run("web_search", query="x")
 
 

@@ -2,8 +2,10 @@
 
 import shlex
 from collections.abc import Sequence
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from typing import Final
+from uuid import UUID
 
 from django.conf import settings
 from pydantic import Field
@@ -15,7 +17,7 @@ from tools.changes import Change, UndoRecord
 from tools.file_models import Writer
 from tools.file_settling import is_all_agents_own, remember_folders, settle, sources_of
 from tools.sandbox import selftest
-from tools.sandbox.folder import Folder
+from tools.sandbox.listing import Scan
 from tools.sandbox.run import Ended, Ending, run
 
 # Of more files than this what a command did is not kept: nobody looks through such a list.
@@ -27,11 +29,20 @@ _NOT_FOUND: Final = 127
 _READERS: Final = frozenset({"ls", "cat", "head", "tail", "wc", "grep", "diff", "du", "sha256sum"})
 # Between the end of a command and that of its call: files are looked through twice.
 _AROUND: Final = 60
+# Of looking through them once, while somebody else may be at work there for as long as one waits.
+_TRIES: Final = 3
+
+
+# In characters, of which each takes four bytes at most: Linux gives no program a word of more than 128 KB.
+LONGEST: Final = 30_000
 
 
 class Command(Arguments):
     command: str = Field(
-        description="The program and its arguments, quoted as for a shell; but there is none: no pipes, no redirection."
+        max_length=LONGEST,
+        description=(
+            "The program and its arguments, quoted as for a shell; but there is none: no pipes, no redirection."
+        ),
     )
 
 
@@ -50,6 +61,7 @@ class RunCmd(Tool[Command]):
     reversal = Reversal.UNDOABLE
     parallel_safe = False
     timeout_seconds = settings.WAYMARK_COMMAND_SECONDS + _AROUND
+    stopping_seconds = _AROUND
     Arguments = Command
 
     def withheld(self) -> str:
@@ -86,18 +98,31 @@ class RunCmd(Tool[Command]):
         argv = words_of(arguments.command)
         hand = files.Hand(Writer.COMMAND, context.sources)
         try:
+            folder = files.ready(context.thread_id)
             _, before = settle(context.thread_id, files.Hand(Writer.USER, context.sources), keep=True)
         except files.FileRefused as refused:
             raise ToolError(f"{refused} Nothing was run.") from refused
         sources = sources_of(context.thread_id, before.files.values())
         context.cancel.check()
-        ended = run(Folder(context.thread_id), argv, context.cancel)
-        changes, after = settle(context.thread_id, hand, keep=False)
+        ended = run(folder, argv, context.cancel)
+        changes, after = _looked_up(context.thread_id, hand)
         remember_folders(context.thread_id, after.folders - before.folders)
         sources += sources_of(context.thread_id, after.files.values())
-        record = _record(changes, after.odd - before.odd)
+        record = _record(changes, after.odd - before.odd, whole=after.whole)
         told, summary = _told(ended, changes), _summary(arguments, ended)
         return Outcome(told, summary, record, sources=list(dict.fromkeys(sources)))
+
+
+def _looked_up(thread_id: UUID, hand: files.Hand) -> tuple[list[Change], Scan]:
+    """What a command has changed, also when it was killed: else that would be on no record, and nobody could undo it.
+
+    Raises:
+        FileRefused: somebody else is at work there all the time, or the agent is gone.
+    """
+    for _ in range(_TRIES - 1):
+        with suppress(files.FileRefused):
+            return settle(thread_id, hand, keep=False)
+    return settle(thread_id, hand, keep=False)
 
 
 def words_of(command: str) -> list[str]:
@@ -139,15 +164,18 @@ def _begins(words: Sequence[str], pattern: Sequence[str]) -> bool:
     return len(words) >= len(pattern) > 0 and all(map(fnmatchcase, words, pattern))
 
 
-def _record(changes: Sequence[Change], odd: int) -> UndoRecord | None:
-    lasting = (f"It made {odd:,} links or other things that are no files; they stay.",) if odd > 0 else ()
+def _record(changes: Sequence[Change], odd: int, *, whole: bool) -> UndoRecord | None:
+    """whole: whether everything was looked at."""
+    lasting = [f"It made {odd:,} links or other things that are no files; they stay."] if odd > 0 else []
+    if not whole:
+        lasting.append("There is more in the workspace than could be looked through; what it changed there stays.")
     if len(changes) > MOST_CHANGES:
         return UndoRecord(lasting=(f"It changed {len(changes):,} files, which is too many to put them back.", *lasting))
-    return UndoRecord(changes=tuple(changes), lasting=lasting) if changes or lasting else None
+    return UndoRecord(changes=tuple(changes), lasting=tuple(lasting)) if changes or lasting else None
 
 
 def _summary(arguments: Command, ended: Ended) -> str:
-    how = "" if ended.code == 0 else f" (exit code {ended.code})" if ended.code is not None else f" ({ended.ending})"
+    how = "" if ended.code == 0 else f" (exit code {ended.code})" if ended.code is not None else f" ({_killed(ended)})"
     return f"{clip(arguments.command, 80)}{how}"
 
 
@@ -159,25 +187,33 @@ def _told(ended: Ended, changes: Sequence[Change]) -> str:
     return "\n".join([*lines, "Output:", output] if output else [*lines, "It wrote nothing."])
 
 
+def _killed(ended: Ended) -> str:
+    who = "by the user " if ended.ending is Ending.STOPPED else ""
+    return f"killed {who}after {ended.seconds:.1f} s"
+
+
 def _how_it_ended(ended: Ended) -> str:
+    if ended.ending is Ending.OVER:
+        missing = " Is there such a program?" if ended.code == _NOT_FOUND else ""
+        return f"Exit code {ended.code} after {ended.seconds:.1f} s.{missing}"
+    why = _why_killed(ended.ending)
+    return f"It was {_killed(ended)}{f': {why}' if why else '.'} What it had changed by then is changed."
+
+
+def _why_killed(ending: Ending) -> str:
     most = files.in_words(settings.WAYMARK_WORKSPACE_BYTES)
-    match ended.ending:
-        case Ending.OVER:
-            missing = " Is there such a program?" if ended.code == _NOT_FOUND else ""
-            return f"Exit code {ended.code} after {ended.seconds:.1f} s.{missing}"
-        case Ending.STOPPED:
-            return f"It was stopped by the user after {ended.seconds:.1f} s."
+    match ending:
         case Ending.TIME:
-            hint = "If it waited for input or a terminal: there is none."
-            return f"It was ended after {ended.seconds:.0f} s, which is the longest a command may take. {hint}"
+            return "that is the longest a command may take. If it waited for input or a terminal: there is none."
         case Ending.MEMORY:
-            return f"It was ended: it took more than {files.in_words(settings.WAYMARK_COMMAND_MEMORY)} of memory."
+            return f"it took more than {files.in_words(settings.WAYMARK_COMMAND_MEMORY)} of memory."
         case Ending.PROCESSES:
-            return f"It was ended: it started more than {settings.WAYMARK_COMMAND_PROCESSES} processes."
+            return f"it started more than {settings.WAYMARK_COMMAND_PROCESSES} processes."
         case Ending.FILES:
-            return f"It was ended: the workspace held more than {most} or {settings.WAYMARK_WORKSPACE_FILES:,} files."
+            return f"the workspace held more than {most} or {settings.WAYMARK_WORKSPACE_FILES:,} files."
         case Ending.OUTPUT:
-            return "It was ended: it wrote without end."
+            return "it wrote without end."
+    return ""
 
 
 def _what_changed(changes: Sequence[Change]) -> list[str]:

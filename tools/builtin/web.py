@@ -12,7 +12,7 @@ from tools.base import Arguments, Outcome, Tool, ToolContext, ToolError, Wording
 from tools.pages import NotReadable, Page, page_of
 from tools.safe_fetch import Fetched, FetchFailed, safe_fetch
 from tools.searching import Hit, Query, SearchFailed, Since, engine, withheld
-from tools.seen import was_given
+from tools.seen import codes_made_up, was_given
 from tools.untrusted import wrapped
 
 # What stands around a part of a page, in characters: the part must fit into an observation with it.
@@ -22,6 +22,12 @@ FOUND_NOTHING: Final = "Nothing was found. Other words may find something."
 NOT_GIVEN: Final = (
     "This address was not opened. Only addresses are that stand, exactly so, in what the user wrote or in what "
     "web_search and web_fetch brought back here. Search for the page, or ask the user to write its whole address."
+)
+# Of a search in a run that has read text of strangers, in characters.
+MOST_WORDS: Final = 200
+NOT_SOUGHT: Final = (
+    f"This was not searched for. After text of strangers was read, a search has at most {MOST_WORDS} characters, and "
+    "of keys, long numbers and addresses only those that stand in what the user wrote or the web brought back here."
 )
 
 
@@ -57,6 +63,8 @@ class WebSearch(Tool[Question]):
         chosen = engine()
         if chosen is None or chosen.missing():
             raise ToolError("Nobody is set up to search the web.")
+        if context.sources and _carries(arguments.query, context):
+            raise ToolError(NOT_SOUGHT)
         try:
             hits = chosen.search(Query(arguments.query, arguments.most, arguments.since), context.cancel)
         except (SearchFailed, FetchFailed) as failed:
@@ -103,6 +111,11 @@ class WebFetch(Tool[Place]):
         except (FetchFailed, NotReadable) as failed:
             asked = urlsplit(address).hostname or address
             raise ToolError(wrapped(asked, str(failed)), (asked,)) from failed
+
+
+def _carries(words: str, context: ToolContext) -> bool:
+    """Whether words may be what a stranger has told the agent to carry out, to whoever searches (threat T10)."""
+    return len(words) > MOST_WORDS or codes_made_up(context.thread_id, words)
 
 
 def _told(hit: Hit) -> str:

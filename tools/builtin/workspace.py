@@ -11,7 +11,9 @@ from memory.text import clean, clip
 from tools import files
 from tools.base import Arguments, Effect, Outcome, Reversal, Tool, ToolContext, ToolError, Wording
 from tools.changes import UndoRecord
+from tools.file_changes import change
 from tools.file_models import Writer
+from tools.file_probing import landed, vanished
 from tools.file_settling import is_agents_own, sources_of
 from tools.sandbox.beneath import OutOfReach, parts_of
 from tools.sandbox.folder import Folder
@@ -38,10 +40,8 @@ class ListDir(Tool[Place]):
         return clip(arguments.path, 80)
 
     def run(self, arguments: Place, context: ToolContext) -> Outcome:
-        folder = Folder(context.thread_id)
-        folder.make()
         try:
-            found = folder.entries(parts_of(arguments.path))
+            found = Folder(context.thread_id).entries(parts_of(arguments.path))
         except OutOfReach as error:
             raise ToolError(str(error)) from error
         lines = [_line(entry) for entry in found[:LISTED]]
@@ -95,7 +95,7 @@ def _at_stake(context: ToolContext, path: str) -> UndoRecord | None:
         return None
     if content is None:
         return UndoRecord()
-    return UndoRecord(changes=(files.change(context.thread_id, "/".join(parts), content, None),))
+    return UndoRecord(changes=(change(context.thread_id, "/".join(parts), content, None),))
 
 
 class WriteFile(Tool[NewFile]):
@@ -129,7 +129,7 @@ class WriteFile(Tool[NewFile]):
 
     def probe(self, arguments: NewFile, context: ToolContext) -> Outcome | None:
         try:
-            record = files.landed(context.thread_id, context.action_id)
+            record = landed(context.thread_id, context.action_id)
         except files.FileRefused as refused:
             raise ToolError(str(refused)) from refused
         return None if record is None else _written(arguments, record)
@@ -168,7 +168,7 @@ class DeleteFile(Tool[OneFile]):
 
     def probe(self, arguments: OneFile, context: ToolContext) -> Outcome | None:
         try:
-            record = files.vanished(context.thread_id, arguments.path, context.action_id)
+            record = vanished(context.thread_id, arguments.path, context.action_id)
         except (files.FileRefused, OutOfReach) as refused:
             raise ToolError(str(refused)) from refused
         return None if record is None else _deleted(arguments, record)

@@ -9,7 +9,7 @@ from django.db.models.functions import Now
 from memory.text import clean, clip
 from tools.base import ToolError
 from tools.cancel import CancelToken
-from tools.mcp import sessions
+from tools.mcp import sessions, signing_in
 from tools.mcp.definitions import Definition, defined, digest_of, read
 from tools.mcp.models import McpServer, Transport
 from tools.mcp.programs import may_start
@@ -30,7 +30,8 @@ def usable(user_id: int, server_id: UUID, definition: Definition) -> Target:
     Raises:
         ToolError: its user has taken it away since the run began.
     """
-    server = McpServer.objects.filter(user_id=user_id, pk=server_id).select_related("user").first()
+    mine = McpServer.objects.filter(user_id=user_id, pk=server_id)
+    server = mine.select_related("user", "sign_in").defer("seen", "said").first()
     if server is None or not server.enabled:
         raise ToolError("Nothing was done: the user has switched this server off.")
     if server.changed:
@@ -59,18 +60,31 @@ def hold(server_id: UUID) -> None:
     McpServer.objects.filter(pk=server_id).update(changed=True)
 
 
+def asks_to_sign_in(server_id: UUID, challenge: str) -> None:
+    """A server lets everybody look, and nobody call who has not signed in: find out where, for its user's page."""
+    server = McpServer.objects.filter(pk=server_id).select_related("sign_in").first()
+    if server is not None and signing_in.state_of(server) is signing_in.State.NONE:
+        signing_in.look_for(server, challenge)
+
+
 def look(server: McpServer, cancel: CancelToken) -> McpServer:
-    """Connect, ask for the tools and keep what it says; or why that did not work."""
+    """Connect, ask for the tools and keep what it says; or why that did not work. Of a server that was moved meanwhile
+    nothing is kept."""
+    row = McpServer.objects.filter(pk=server.pk, url=server.url, argv=server.argv)
     try:
         found = sessions.tools_of(target_of(server), cancel)
+    except sessions.SignInNeeded as needed:
+        server.error = signing_in.look_for(server, needed.challenge)
+        row.update(error=server.error, checked_at=Now())
+        return server
     except (sessions.Unreachable, TimeoutError) as error:
         server.error = clip(clean(str(error)) or "It took too long.", 500)
-        McpServer.objects.filter(pk=server.pk).update(error=server.error, checked_at=Now())
+        row.update(error=server.error, checked_at=Now())
         return server
     server.error, seen = "", defined(server.name, found)
     server.seen = [each.stored() for each in seen]
     now = {each.name: each.digest for each in seen}
     gone_or_other = any(now.get(each.name, each.digest) != each.digest for each in accepted(server))
     server.changed = server.changed or gone_or_other
-    McpServer.objects.filter(pk=server.pk).update(error="", seen=server.seen, changed=server.changed, checked_at=Now())
+    row.update(error="", seen=server.seen, changed=server.changed, checked_at=Now())
     return server

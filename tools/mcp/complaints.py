@@ -1,40 +1,46 @@
 """What a program writes to its error output: read to the last byte, so that it never waits, and kept to its last lines
 (case MCP-02)."""
 
-import os
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Final, TextIO
+import asyncio
+from collections.abc import Iterable
+from typing import Final
 
 from memory.text import clean
 
-KEPT: Final = 4_000
+KEPT: Final = 8_000
 """Of the end of all that was written, in bytes."""
+SHORTEST_SECRET: Final = 6
+"""Shorter values are words such as “true”, which stand everywhere."""
 
 
 class Complaints:
-    """The end of what was written so far."""
+    """The end of what was written so far, without what must not be seen.
 
-    def __init__(self) -> None:
+    secrets: what the program was given in its environment; a line of one counts as one.
+    """
+
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        lines = {line.strip().encode() for secret in secrets for line in secret.splitlines()}
+        self._secrets = sorted((line for line in lines if len(line) >= SHORTEST_SECRET), key=len, reverse=True)
+        # So much more that one whose beginning is lost stands before what is shown.
+        self._room = KEPT + max(map(len, self._secrets), default=0)
         self._tail = b""
+        self.is_new = False
+
+    def add(self, piece: bytes) -> None:
+        self._tail = (self._tail + piece)[-self._room :]
+        self.is_new = True
 
     def last(self) -> str:
-        return clean(self._tail.decode(errors="replace")).strip()
+        """Whole lines: what comes of the last one may be the rest of a secret."""
+        self.is_new = False
+        tail = self._tail[: self._tail.rfind(b"\n") + 1]
+        for secret in self._secrets:
+            tail = tail.replace(secret, b"*" * len(secret))
+        return clean(tail[-KEPT:].decode(errors="replace")).strip()
 
-    def drain(self, source: int) -> None:
+    async def drain(self, source: asyncio.StreamReader) -> None:
         """Read until nobody can write any more."""
-        while piece := os.read(source, 65_536):
-            self._tail = (self._tail + piece)[-KEPT:]
-        os.close(source)
-
-
-@contextmanager
-def complaints() -> Iterator[tuple[Complaints, TextIO]]:
-    """What a program will have written, and where it writes it."""
-    source, sink = os.pipe()
-    said = Complaints()
-    reader = threading.Thread(target=said.drain, args=(source,), daemon=True, name="mcp complaints")
-    reader.start()
-    with os.fdopen(sink, "w") as pipe:
-        yield said, pipe
+        while piece := await source.read(65_536):
+            self.add(piece)
+        self.add(b"\n")

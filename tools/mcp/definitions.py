@@ -13,7 +13,9 @@ from tools.mcp.schema import Unusable, normalised
 LONGEST_DESCRIPTION: Final = 1_000
 MOST_TOOLS: Final = 64
 MOST_SCHEMAS: Final = 100_000
-"""Of all tools of a server together, as JSON, in bytes."""
+"""Of the tools that agents have of one server, all schemas together, as JSON, in bytes."""
+MOST_KEPT: Final = 2_000_000
+"""The same of all that it offers, from which its user chooses."""
 
 BROKEN: Final = "x-waymark-broken"
 
@@ -60,14 +62,14 @@ def defined(server: str, tools: Sequence[dict[str, Any]]) -> list[Definition]:
     """Definitions from the entries of a listing, in its order."""
     made: list[Definition] = []
     names: set[str] = set()
-    room = MOST_SCHEMAS
+    room = MOST_KEPT
     for tool in tools:
         each = _defined(server, tool)
         problem, size = each.problem, len(dumps(each.schema))
         if not problem and each.offered in names:
             problem = "Another tool of this server has the same name."
-        elif not problem and (len(names) >= MOST_TOOLS or size > room):
-            problem = f"The server has more tools than models can be given ({MOST_TOOLS}, {MOST_SCHEMAS:,} bytes)."
+        elif not problem and size > room:
+            problem = f"The server describes more tools than are kept ({MOST_KEPT:,} bytes)."
         if problem:
             made.append(Definition(each.name, each.offered, each.description, {}, each.digest, problem))
             continue
@@ -75,6 +77,32 @@ def defined(server: str, tools: Sequence[dict[str, Any]]) -> list[Definition]:
         room -= size
         made.append(each)
     return made
+
+
+def too_many(chosen: Sequence[Definition]) -> str:
+    """Why agents cannot have so many tools of one server (case MCP-03), for people; empty when they can."""
+    if len(chosen) > MOST_TOOLS:
+        over = len(chosen) - MOST_TOOLS
+        return f"Agents can have {MOST_TOOLS} tools of one server. You chose {len(chosen)}: take {over} away."
+    size = sum(len(dumps(each.schema)) for each in chosen)
+    if size > MOST_SCHEMAS:
+        return (
+            f"The descriptions of these tools take {size:,} bytes; models can be given {MOST_SCHEMAS:,} of one server. "
+            "Choose fewer."
+        )
+    return ""
+
+
+def first_fitting(seen: Iterable[Definition]) -> list[Definition]:
+    """Of what can be used, as many as agents can have, in the server's order."""
+    chosen: list[Definition] = []
+    room = MOST_SCHEMAS
+    for each in seen:
+        size = len(dumps(each.schema))
+        if not each.problem and size <= room and len(chosen) < MOST_TOOLS:
+            chosen.append(each)
+            room -= size
+    return chosen
 
 
 def digest_of(tool: dict[str, Any]) -> str:

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import socket
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from typing import Any, Final
 
 import httpcore2
@@ -19,15 +19,19 @@ LOOK_UP_SECONDS: Final = 5.0
 MOST_CONNECTIONS: Final = 20
 
 
-def client(headers: Mapping[str, str], seconds: float) -> httpx2.AsyncClient:
+def client(
+    headers: Mapping[str, str], seconds: float, around: Callable[["Checked"], httpx2.AsyncBaseTransport] | None = None
+) -> httpx2.AsyncClient:
     """A client that connects to nothing but what was looked up and checked, and reads no more than is allowed.
 
     Args:
         seconds: that an answer may stay silent.
+        around: what its requests go through before.
     """
     timeout = httpx2.Timeout(CONNECT_SECONDS + LOOK_UP_SECONDS, read=seconds)
     said = {"User-Agent": f"Waymark/{settings.VERSION}", **headers, "Accept-Encoding": "identity"}
-    return httpx2.AsyncClient(headers=said, timeout=timeout, transport=_Transport(), trust_env=False)
+    transport = around(Checked()) if around else Checked()
+    return httpx2.AsyncClient(headers=said, timeout=timeout, transport=transport, trust_env=False)
 
 
 async def check(url: str) -> None:
@@ -102,7 +106,9 @@ class _Body(httpx2.AsyncByteStream):
         await self._body.aclose()
 
 
-class _Transport(httpx2.AsyncBaseTransport):
+class Checked(httpx2.AsyncBaseTransport):
+    """The way to what was checked."""
+
     def __init__(self) -> None:
         self._pool = httpcore2.AsyncConnectionPool(
             tls.ssl_context(), max_connections=MOST_CONNECTIONS, network_backend=_Backend()

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from memory.encoding import dumps
-from memory.text import clip
+from memory.text import clean, shortened
 
 if TYPE_CHECKING:
     from mcp_types import CallToolResult
@@ -16,7 +16,7 @@ def text_of(result: "CallToolResult") -> str:
     parts = [_part(block) for block in result.content]
     if not any(parts) and result.structured_content is not None:
         parts = [dumps(result.structured_content).decode()]
-    return clip("\n".join(part for part in parts if part), LONGEST)
+    return shortened(clean("\n".join(part for part in parts if part)), LONGEST)
 
 
 def _part(block: Any) -> str:

@@ -11,8 +11,8 @@ from django.db import transaction
 from memory.secrets import seal
 from tools import trust
 from tools.cancel import CancelToken
-from tools.mcp import catalogue, sessions
-from tools.mcp.definitions import read
+from tools.mcp import catalogue, sessions, signing_in
+from tools.mcp.definitions import Definition, read, too_many
 from tools.mcp.models import McpServer, Transport
 from tools.mcp.naming import LONGEST_SERVER, is_server
 from tools.mcp.programs import may_start
@@ -34,6 +34,10 @@ class NotTaken(Exception):
         self.field = field
 
 
+class TooMany(NotTaken):
+    """Agents cannot have so many tools."""
+
+
 @dataclass(frozen=True, slots=True)
 class Named:
     """What a user says of a server: either url and headers, or the words of a command."""
@@ -42,6 +46,17 @@ class Named:
     url: str = ""
     headers: dict[str, str] = field(default_factory=dict)
     argv: Sequence[str] = ()
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What a user says anew of a server. None: as it was. headers: instead of all that there were."""
+
+    label: str | None = None
+    url: str | None = None
+    headers: dict[str, str] | None = None
+    argv: Sequence[str] | None = None
 
 
 def add(user: User, named: Named) -> McpServer:
@@ -55,14 +70,8 @@ def add(user: User, named: Named) -> McpServer:
             f"A name has at most {LONGEST_SERVER} small letters and digits, with single - or _ between them.", "name"
         )
     transport = Transport.STDIO if named.argv else Transport.HTTP
-    if transport is Transport.STDIO and not may_start(user, named.argv):
-        raise NotTaken("Programs may be started by staff only, and only those that the operator has listed.", "argv")
-    if transport is Transport.HTTP:
-        try:
-            parsed(named.url)
-        except FetchRefused as refused:
-            raise NotTaken(str(refused), "url") from refused
-        _check_headers(named.headers)
+    _check_place(user, transport, named.url, named.argv)
+    _check_headers(named.headers)
     with transaction.atomic():
         User.objects.select_for_update(no_key=True).get(pk=user.pk)
         if McpServer.objects.for_user(user).count() >= MOST_SERVERS:
@@ -72,11 +81,65 @@ def add(user: User, named: Named) -> McpServer:
         return McpServer.objects.create(
             user=user,
             name=named.name,
+            label=named.label,
             transport=transport,
             url=named.url if transport is Transport.HTTP else "",
             argv=[*named.argv],
-            sealed_headers=seal(orjson.dumps(named.headers).decode()) if named.headers else "",
+            sealed_headers=_sealed(named.headers) if transport is Transport.HTTP else "",
         )
+
+
+def edit(server: McpServer, changes: Changes) -> None:
+    """Change what a user says of a server. Another address or command is another server: its tools must be looked at
+    and agreed to anew, and it gets no credentials that were given for what it was.
+
+    Raises:
+        NotTaken: the address or the command is none that may be used.
+    """
+    with transaction.atomic():
+        row = McpServer.objects.select_for_update(no_key=True).select_related("user").get(pk=server.pk)
+        url = row.url if changes.url is None else changes.url
+        argv = row.argv if changes.argv is None else [*changes.argv]
+        moved = (url, argv) != (row.url, row.argv)
+        if moved:
+            _check_place(row.user, row.transport, url, argv)
+            _end_trust(row, [each.offered for each in read(row.accepted)])
+            row.url, row.argv, row.sealed_headers, row.error = url, argv, "", ""
+            row.seen, row.accepted, row.reads_only, row.changed, row.checked_at = [], [], [], False, None
+            row.said, row.said_at = "", None
+        is_waiting = signing_in.state_of(row) is signing_in.State.NEEDED
+        if moved or (changes.headers is not None and is_waiting):
+            signing_in.forget(row)
+        if changes.headers is not None:
+            _check_headers(changes.headers)
+            row.sealed_headers = _sealed(changes.headers)
+        if changes.label is not None:
+            row.label = changes.label
+        row.save()
+    if moved or changes.headers is not None:
+        sessions.forget(row.pk)
+
+
+def _check_place(user: User, transport: str, url: str, argv: Sequence[str]) -> None:
+    """Raises: NotTaken: it is not where a user may have a server."""
+    if transport == Transport.STDIO:
+        if url:
+            raise NotTaken("A server is a program or has an address, not both.", "url")
+        if not may_start(user, argv):
+            raise NotTaken(
+                "Programs may be started by staff only, and only those that the operator has listed.", "argv"
+            )
+        return
+    if argv:
+        raise NotTaken("A server is a program or has an address, not both.", "argv")
+    try:
+        parsed(url)
+    except FetchRefused as refused:
+        raise NotTaken(str(refused), "url") from refused
+
+
+def _sealed(headers: Mapping[str, str]) -> str:
+    return seal(orjson.dumps(headers).decode()) if headers else ""
 
 
 def _check_headers(headers: Mapping[str, str]) -> None:
@@ -107,20 +170,35 @@ def accept(server: McpServer, digests: Collection[str], reads_only: Collection[s
 
     Raises:
         NotTaken: something else was seen meanwhile.
+        TooMany: agents cannot have so many, of this server or of all together.
     """
     with transaction.atomic():
+        User.objects.select_for_update(no_key=True).get(pk=server.user_id)
         server = McpServer.objects.select_for_update().get(pk=server.pk)
         seen = read(server.seen)
         if not set(digests) <= {each.digest for each in seen}:
             raise NotTaken("The server's tools have changed since you looked at them. Look again.")
         before = {each.offered: each.digest for each in read(server.accepted)}
         agreed = [each for each in seen if each.digest in digests and not each.problem]
+        _check_number(server, agreed)
         server.accepted = [each.stored() for each in agreed]
         server.reads_only = [each.name for each in agreed if each.name in reads_only]
         server.changed = False
         server.save(update_fields=["accepted", "reads_only", "changed"])
         now = {each.offered: each.digest for each in agreed}
         _end_trust(server, [name for name, digest in before.items() if now.get(name) != digest])
+
+
+def _check_number(server: McpServer, agreed: Sequence[Definition]) -> None:
+    if why := too_many(agreed):
+        raise TooMany(why)
+    others = McpServer.objects.filter(user_id=server.user_id).exclude(pk=server.pk).values_list("accepted", flat=True)
+    elsewhere = sum(map(len, others))
+    if elsewhere + len(agreed) > catalogue.MOST_OFFERED and len(agreed) > len(server.accepted):
+        raise TooMany(
+            f"Agents can have {catalogue.MOST_OFFERED} tools of all servers together. Your other servers have "
+            f"{elsewhere}, and you chose {len(agreed)} of this one: take some away, here or there."
+        )
 
 
 def switch(server: McpServer, *, on: bool) -> None:
@@ -134,7 +212,9 @@ def remove(server: McpServer) -> None:
     """Forget it with its credentials. What agents did with it stays on record."""
     server_id = server.pk
     with transaction.atomic():
+        server = McpServer.objects.select_for_update().get(pk=server_id)
         _end_trust(server, [each.offered for each in read(server.accepted)])
+        signing_in.forget(server)
         server.delete()
     sessions.forget(server_id)
 

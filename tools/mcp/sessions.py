@@ -17,6 +17,7 @@ from django.conf import settings
 from memory.text import clean, clip
 from tools.cancel import CancelToken
 from tools.mcp import loop
+from tools.mcp.bearer import NEEDED, challenge_of
 from tools.mcp.transports import Target, client_of
 
 if TYPE_CHECKING:
@@ -37,6 +38,14 @@ LONGEST_PAUSE: Final = 300.0
 
 class Unreachable(Exception):
     """No connection came about, or it could not be asked for its tools. Nothing was called. In words for people."""
+
+
+class SignInNeeded(Unreachable):
+    """The server lets nobody in who has not signed in. challenge: its WWW-Authenticate; may be empty."""
+
+    def __init__(self, challenge: str) -> None:
+        super().__init__(NEEDED)
+        self.challenge = challenge
 
 
 @dataclass(eq=False)
@@ -147,6 +156,8 @@ async def _opened(place: _Place, target: Target) -> tuple[Session, list[dict[str
         found = await _tools(session)
     except Exception as error:
         session.retire()
+        if (challenge := challenge_of(_innermost(error))) is not None:
+            raise SignInNeeded(challenge) from error
         _fail(place)
         raise Unreachable(f"The server could not be reached: {_why(error)}") from error
     place.session, place.failures, place.not_before = session, 0, 0
@@ -186,10 +197,15 @@ async def _tools(session: Session) -> list[dict[str, Any]]:
     return found[:MOST_LISTED]
 
 
-def _why(error: BaseException) -> str:
-    """The innermost reason: task groups wrap them."""
+def _innermost(error: BaseException) -> BaseException:
+    """Task groups wrap what went wrong."""
     while isinstance(error, BaseExceptionGroup) and error.exceptions:
         error = error.exceptions[0]
+    return error
+
+
+def _why(error: BaseException) -> str:
+    error = _innermost(error)
     if isinstance(error, TimeoutError):
         return f"it took longer than {settings.WAYMARK_MCP_CONNECT_SECONDS:g} seconds."
     return clip(clean(str(error)).strip() or type(error).__name__, 300)

@@ -13,8 +13,10 @@ from memory.text import clean, clip
 from tools.base import Arguments, Effect, HowFar, Outcome, Reversal, Risk, Tool, ToolContext, ToolError, ToolSpec
 from tools.cancel import Cancelled
 from tools.mcp import catalogue, results, sessions
+from tools.mcp.bearer import NOT_LET_IN, challenge_of
 from tools.mcp.definitions import Definition
 from tools.mcp.words import wording
+from tools.sandbox import selftest
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -68,13 +70,19 @@ class ServerBrokeDown(BrokeOff):
 
 
 class McpTool(Tool[Anything]):
-    """One accepted definition of one server. reads_only: its user says that it changes nothing."""
+    """One accepted definition of one server.
+
+    reads_only: its user says that it changes nothing. is_program: it runs in the sandbox of this machine.
+    """
 
     Arguments = Anything
     is_work = True
 
-    def __init__(self, server_id: UUID, server: str, definition: Definition, *, reads_only: bool) -> None:
+    def __init__(
+        self, server_id: UUID, server: str, definition: Definition, *, reads_only: bool, is_program: bool = False
+    ) -> None:
         self.server_id = server_id
+        self.is_program = is_program
         self.server = server
         self.definition = definition
         self.name = definition.offered
@@ -91,6 +99,9 @@ class McpTool(Tool[Anything]):
 
     def spec(self) -> ToolSpec:
         return ToolSpec(self.name, self.description, self.definition.schema)
+
+    def withheld(self) -> str:
+        return selftest.reason() if self.is_program else ""
 
     def tells_others(self, sources: Sequence[str]) -> bool:
         """Its arguments go to somebody; text of the same server may send them there, that of others may not."""
@@ -119,6 +130,8 @@ class McpTool(Tool[Anything]):
         except sessions.Unreachable as error:
             raise ToolError(f"Nothing was done. {error}", (self.source,)) from error
         except Exception as error:
+            if (challenge := challenge_of(error)) is not None:
+                catalogue.asks_to_sign_in(self.server_id, challenge)
             raise self._broken(error, was_sent=bool(sent)) from error
         if result is None:
             catalogue.hold(self.server_id)
@@ -150,6 +163,8 @@ def _told(error: Exception) -> tuple[type[BrokeOff] | None, str]:
         return TookTooLong, "The server took too long."
     if not isinstance(error, MCPError):
         return ServerWentAway, f"The connection to the server broke ({type(error).__name__})."
+    if error.code == NOT_LET_IN:
+        return None, f"Nothing was done. {error.message}"
     if error.code in (INVALID_PARAMS, METHOD_NOT_FOUND):
         return None, f"The server did not take the call: {error.message}"
     if error.code == REQUEST_TIMEOUT:

@@ -1,10 +1,9 @@
 """How a server is reached, and what is made of its words before the SDK checks them."""
 
-import os
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from tempfile import TemporaryDirectory
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 from uuid import UUID
@@ -12,12 +11,14 @@ from uuid import UUID
 import orjson
 import structlog
 from django.conf import settings
+from django.db.models.functions import Now
 
+from memory.pool import DATABASE_AWAY, orm
 from memory.secrets import unseal
-from tools.mcp.complaints import complaints
+from tools.mcp import stdio
+from tools.mcp.bearer import Bearer
 from tools.mcp.definitions import mended
-from tools.mcp.models import McpServer, Transport
-from tools.sandbox.box import BWRAP
+from tools.mcp.models import McpServer, McpSignIn, Transport
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -25,21 +26,10 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger(__name__)
 
-# What the SDK would hand on otherwise.
-NOTHING_OF_OURS = dict.fromkeys(("LOGNAME", "SHELL", "TERM", "USER"), "")
-
-
-# It may reach what the worker may, but sees no other process, and nothing that it starts outlives it.
-WALLS = ("--unshare-pid", "--unshare-ipc", "--die-with-parent", "--dev-bind", "/", "/", "--proc", "/proc", "--")
-
-
-class NotStartable(Exception):
-    """The program is none of those that the operator has listed."""
-
 
 @dataclass(frozen=True)
 class Target:
-    """Where a server is, as its row says. Two that are equal are the same connection."""
+    """Where a server is, as its row says, and by which sign-in. Two that are equal are the same connection."""
 
     server_id: UUID
     name: str
@@ -47,24 +37,32 @@ class Target:
     url: str
     argv: tuple[str, ...]
     sealed_headers: str
+    grant: UUID | None = None
 
 
 def target_of(row: McpServer) -> Target:
-    return Target(row.pk, row.name, row.transport, row.url, tuple(row.argv), row.sealed_headers)
+    sign_in: McpSignIn | None = getattr(row, "sign_in", None)
+    grant = sign_in.grant if sign_in and sign_in.is_done else None
+    return Target(row.pk, row.name, row.transport, row.url, tuple(row.argv), row.sealed_headers, grant)
 
 
 @asynccontextmanager
 async def client_of(target: Target) -> AsyncIterator["Client"]:
     """A client that has greeted its server.
 
-    Raises: whatever the SDK and the network raise; tools.safe_fetch.FetchRefused, tools.addresses.AddressRefused.
+    Raises: whatever the SDK and the network raise; tools.safe_fetch.FetchRefused, tools.addresses.AddressRefused,
+    stdio.NotStartable.
     """
     from mcp import Client
     from mcp_types import Implementation
 
     info = Implementation(name="waymark", version=settings.VERSION)
     async with AsyncExitStack() as stack:
-        transport = _http(target) if target.transport == Transport.HTTP else _stdio(target)
+        transport = (
+            _http(target)
+            if target.transport == Transport.HTTP
+            else stdio.started(target.argv, partial(_keep, target.server_id))
+        )
         client = Client(
             _Mending(transport),
             client_info=info,
@@ -83,37 +81,19 @@ async def _http(target: Target) -> AsyncIterator[tuple[Any, Any]]:
     await network.check(target.url)
     headers = orjson.loads(unseal(target.sealed_headers) or "{}")
     async with (
-        network.client(headers, settings.WAYMARK_MCP_SECONDS) as client,
+        network.client(headers, settings.WAYMARK_MCP_SECONDS, lambda checked: Bearer(checked, target.grant)) as client,
         streamable_http_client(target.url, http_client=client) as streams,
     ):
         yield streams
 
 
-@asynccontextmanager
-async def _stdio(target: Target) -> AsyncIterator[tuple[Any, Any]]:
-    """A program, started without a shell, in an empty folder, with nothing of our environment; it ends with the
-    connection, and all of its group."""
-    from mcp import StdioServerParameters
-    from mcp.client.stdio import stdio_client
-
-    if [*target.argv] not in settings.WAYMARK_MCP_COMMANDS:
-        raise NotStartable("The operator does not allow this program any more.")
-    if not os.access(BWRAP, os.X_OK):
-        raise NotStartable(f"Programs are withheld: {BWRAP} is not there.")
-    with TemporaryDirectory(prefix="waymark-mcp-") as folder, complaints() as (said, pipe):
-        program = StdioServerParameters(
-            command=BWRAP,
-            args=[*WALLS, *target.argv],
-            env={**NOTHING_OF_OURS, "HOME": folder, "PATH": os.defpath},
-            cwd=folder,
-            encoding_error_handler="replace",
-        )
-        try:
-            async with stdio_client(program, errlog=pipe) as streams:
-                yield streams
-        finally:
-            if words := said.last():
-                log.info("mcp program said", server=target.name, words=words)
+def _keep(server_id: UUID, said: str) -> None:
+    """Store what a program has said, for whoever looks at the server's page; in a thread of its own."""
+    try:
+        with orm():
+            McpServer.objects.filter(pk=server_id).update(said=said, said_at=Now())
+    except DATABASE_AWAY:
+        log.info("what a program said was not kept", server=str(server_id))
 
 
 class _Mending:

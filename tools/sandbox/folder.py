@@ -8,7 +8,6 @@ nothing (case FIL-01). Who may change it when is decided above (`tools.files`).
 import contextlib
 import hashlib
 import os
-import shutil
 import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -24,6 +23,7 @@ from tools.sandbox.beneath import (
     open_folder,
 )
 from tools.sandbox.listing import MODES, Entry, Scan, counted, entry_from, listed
+from tools.sandbox.removal import removed
 from tools.sandbox.staging import Content, Kept, give_away, stage
 
 
@@ -54,11 +54,13 @@ class Folder:
             made.rmdir()
 
     def entries(self, parts: Sequence[str] = ()) -> list[Entry]:
-        """What is in one folder, by name.
+        """What is in one folder, by name. As long as nothing was written, nothing is.
 
         Raises:
             OutOfReach: it is none, or a link is on the way.
         """
+        if not parts and not self.files.exists():
+            return []
         descriptor = open_folder(self.files, parts)
         try:
             return sorted(listed(descriptor, "/".join(parts)), key=lambda entry: entry.name)
@@ -113,7 +115,7 @@ class Folder:
         with open(descriptor, "rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
             found = os.fstat(descriptor)
-            if keep and not self.kept.holds(digest):
+            if keep and not self.kept.renewed(digest):
                 file.seek(0)
                 digest = self.kept.keep(file)
         return Content(digest, found.st_size, stat.S_IMODE(found.st_mode) & MODES)
@@ -124,7 +126,6 @@ class Folder:
         Args:
             staged: a name of its own in `staged`.
         """
-        self.make()
         return stage(staged, chunks)
 
     def put(self, staged: Path, parts: Sequence[str], mode: int) -> list[str]:
@@ -190,9 +191,10 @@ class Folder:
             os.close(parent)
         return True
 
-    def forget(self) -> None:
-        """Remove everything: the agent is gone."""
-        shutil.rmtree(self.home, ignore_errors=True)
+    def forget(self) -> bool:
+        """Remove everything: the agent is gone. Returns whether nothing is left; what is, is logged, and the health
+        monitor tries again."""
+        return removed(self.home)
 
     def _rename(self, staged: Path, parts: Sequence[str]) -> None:
         parent = self._folder_to_be(parts[:-1])

@@ -21,7 +21,7 @@ from django.conf import settings
 
 from tools.cancel import CancelToken
 from tools.sandbox import seccomp
-from tools.sandbox.box import walled
+from tools.sandbox.box import walled, workspace_room
 from tools.sandbox.folder import Folder
 from tools.sandbox.output import Output
 from tools.sandbox.watch import memory_of, processes_below, unnamed_bytes, wait_for_end
@@ -102,18 +102,19 @@ class _Watch:
 def run(folder: Folder, argv: Sequence[str], cancel: CancelToken, seconds: float | None = None) -> Ended:
     """Run a command to its end, which comes after `seconds` (WAYMARK_COMMAND_SECONDS) at the latest.
 
+    Args:
+        folder: which is there; when it goes meanwhile, with its agent, it is not made anew.
+
     Raises:
         OSError: the sandbox cannot be started.
     """
-    folder.make()
     limit = settings.WAYMARK_COMMAND_SECONDS if seconds is None else seconds
     with _started(folder, list(argv)) as (process, first):
         watch = _Watch(process.pid, folder, cancel, limit)
         with cancel.on_cancel(lambda: _kill(process)):
             ending = _followed(process, watch)
-        _kill(process)
-        code = process.wait(_GONE_WITHIN)
-        clean = first is None or _is_gone(first)
+        code = _killed(process)
+        clean = code is not None and (first is None or _is_gone(first))
     if cancel.is_set():
         ending = Ending.STOPPED
     seconds = time.monotonic() - watch.began
@@ -128,7 +129,7 @@ def _started(folder: Folder, argv: list[str]) -> Iterator[tuple[subprocess.Popen
         try:
             with seccomp.program() as filter_:
                 process = subprocess.Popen(
-                    walled(folder.files, argv, seccomp=filter_, info=tell),
+                    walled(workspace_room(folder.files), argv, seccomp=filter_, info=tell),
                     env={},
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.PIPE,
@@ -142,14 +143,12 @@ def _started(folder: Folder, argv: list[str]) -> Iterator[tuple[subprocess.Popen
         try:
             first = _first_process(_said(report.fileno()))
         except TimeoutError:
-            _kill(process)
-            process.wait(_GONE_WITHIN)
+            _killed(process)
             raise
     try:
         yield process, first
     finally:
-        _kill(process)
-        process.wait(_GONE_WITHIN)
+        _killed(process)
         assert process.stdout is not None
         process.stdout.close()
         if first is not None:
@@ -227,6 +226,15 @@ def _take_rest(stream: int, output: Output) -> None:
 def _kill(process: subprocess.Popen[bytes]) -> None:
     with contextlib.suppress(ProcessLookupError):
         process.kill()
+
+
+def _killed(process: subprocess.Popen[bytes]) -> int | None:
+    """The code of its exit, once it is over; None when the system does not let go of it. What it has done by then is
+    told nevertheless."""
+    _kill(process)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        return process.wait(_GONE_WITHIN)
+    return None
 
 
 def _is_gone(first: int) -> bool:

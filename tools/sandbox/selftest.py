@@ -129,6 +129,7 @@ def tried() -> str:
 
 
 def _tried_in(folder: Folder) -> str:
+    folder.make()
     ended = run(folder, ["/bin/sh", "-c", _PROBES.replace("CALLS", _calls())], CancelToken(), _SECONDS)
     if ended.ending is not Ending.OVER or ended.code != 0:
         words = ended.output.text().strip().splitlines()

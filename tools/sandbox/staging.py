@@ -39,6 +39,14 @@ class Kept:
     def holds(self, sha256: str) -> bool:
         return (self.folder / sha256).is_file()
 
+    def renewed(self, sha256: str) -> bool:
+        """Let what is held count as kept just now; returns whether it is."""
+        try:
+            os.utime(self.folder / sha256)
+        except FileNotFoundError:
+            return False
+        return True
+
     def keep(self, file: Iterable[bytes]) -> str:
         """Take a copy; what it is called follows from what was read, which may have been changed since. Whoever keeps
         something lets go of the oldest afterwards."""
@@ -65,7 +73,7 @@ class Kept:
         return staged
 
     def let_go(self) -> None:
-        """Keep WAYMARK_WORKSPACE_KEPT bytes at most; the oldest go."""
+        """Keep WAYMARK_WORKSPACE_KEPT bytes at most; what was kept last the longest ago goes."""
         found: list[tuple[int, int, Path]] = []
         for path in self.folder.glob("*"):
             with contextlib.suppress(FileNotFoundError):  # somebody else lets go of it

@@ -169,7 +169,7 @@ def test_a_name_that_differs_by_blanks_that_nobody_sees_is_no_other_file(goal: G
     other = Folder(goal.thread_id).files / name
     other.parent.mkdir(exist_ok=True)
     other.write_bytes(b"another")
-    assert [entry.path for entry in filing.all_files(goal.thread).entries] == ["a"]
+    assert [entry.path for entry in filing.files_of(goal.thread).entries] == ["a"]
 
 
 def test_a_folder_that_cannot_be_read_is_told_of(goal: Goal) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from datetime import timedelta
 from io import StringIO
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -29,6 +30,11 @@ from tests.llm_script import Reply
 from tests.llm_server import LLMServer
 
 type Say = Callable[[str], AgentRun]
+
+
+@pytest.fixture(autouse=True)
+def no_files_of_other_tests(tmp_path: Path, settings: Settings) -> None:
+    settings.WAYMARK_WORKSPACES = tmp_path / "workspaces"
 
 
 @pytest.fixture(autouse=True)

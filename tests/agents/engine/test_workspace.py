@@ -2,9 +2,15 @@
 D5 and D8, cases FIL-01 to FIL-04, UND-01 to UND-03)."""
 
 import os
+import re
+import shlex
+import subprocess
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 from django.contrib.auth.models import User
@@ -15,6 +21,8 @@ from pytest_django import Settings
 
 from agents import services
 from agents.engine import jobs
+from agents.engine.leases import leases
+from agents.stopping import stop_run
 from agents.undoing import take_back
 from goals.models import Goal
 from goals.services import create_goal
@@ -22,7 +30,7 @@ from memory.ids import new_id
 from memory.models import AgentRun, Note
 from memory.notes import create_note
 from tests.agents.engine.test_calls import answers
-from tests.agents.engine.test_orchestrator import assert_quiet
+from tests.agents.engine.test_orchestrator import assert_quiet, wait_until, work_in_thread
 from tests.agents.engine.test_recovery import expire_leases
 from tests.factories import AgentActionFactory, AgentRunFactory, UserFactory, bearer
 from tests.llm_script import Reply
@@ -30,14 +38,15 @@ from tests.llm_server import LLMServer
 from tests.world import PAGES, Killed, World
 from tools import files, restoring
 from tools.base import Risk
-from tools.builtin import notes
+from tools.builtin import commands, notes
 from tools.builtin.commands import RunCmd, risk_of
 from tools.changes import Change, UndoRecord
 from tools.file_models import FileWrite, Workspace, WorkspaceFile, Writer
-from tools.file_settling import sources_of
+from tools.file_probing import landed
+from tools.file_settling import settle, sources_of
 from tools.models import AgentAction
 from tools.registry import all_tools
-from tools.sandbox import box, selftest
+from tools.sandbox import box, run as sandbox_run, selftest
 from tools.sandbox.beneath import OutOfReach
 from tools.sandbox.folder import Folder
 from tools.sandbox.run import run
@@ -240,6 +249,34 @@ def test_what_is_not_kept_any_more_cannot_be_put_back_and_that_is_known_before(
     looked = Client().get(f"/api/v1/actions/{action.pk}/undo", headers=bearer(goal.user)).json()
     assert [part["why"] for part in looked["parts"]] == ["What was in it is not kept any more."]
     assert undo(goal.user, action)[0] == 400
+
+
+def test_what_is_needed_again_counts_as_kept_again(
+    goal: Goal, folder: Folder, act: Act, llm: LLMServer, settings: Settings
+) -> None:
+    """Else what was deleted last may be the first to go, because it once was the same a long time ago."""
+    settings.WAYMARK_WORKSPACE_KEPT = 2_500
+    for path, content in (("g.txt", "v1"), ("g.txt", "v2"), ("f.txt", "v3"), ("f.txt", "v4"), ("g.txt", "v1")):
+        act("write_file", path=path, content=content * 400)
+    gone = act("delete_file", path="g.txt")
+    act("write_file", path="f.txt", content="v5" * 400)
+    assert undo(goal.user, gone)[0] == 200
+    assert (folder.files / "g.txt").read_text() == "v1" * 400
+
+
+@needs_sandbox
+@pytest.mark.faults
+def test_what_a_command_finds_counts_as_kept_again(
+    goal: Goal, folder: Folder, act: Act, llm: LLMServer, settings: Settings
+) -> None:
+    settings.WAYMARK_COMMANDS_ALLOWED, settings.WAYMARK_COMMANDS_RESTRICTED = ["rm"], []
+    settings.WAYMARK_WORKSPACE_KEPT = 2_500
+    for path, content in (("g.txt", "v1"), ("g.txt", "v2"), ("f.txt", "v3"), ("f.txt", "v4"), ("g.txt", "v1")):
+        act("write_file", path=path, content=content * 400)
+    gone = act("run_cmd", command="rm g.txt")
+    act("write_file", path="f.txt", content="v5" * 400)
+    assert undo(goal.user, gone)[0] == 200
+    assert (folder.files / "g.txt").read_text() == "v1" * 400
 
 
 def test_the_agent_takes_a_write_back(goal: Goal, folder: Folder, act: Act, say: Say, llm: LLMServer) -> None:
@@ -484,7 +521,7 @@ def test_a_write_that_cannot_be_known_is_asked_about_and_can_be_checked(
     action = act("write_file", path="f.txt", content="v2")
     assert action.status == "unknown"
     assert tree(folder) == {"f.txt": (b"v2", 0o644)}
-    record = files.landed(goal.thread_id, action.pk)
+    record = landed(goal.thread_id, action.pk)
     assert record
     assert record.changes[0].before is None
 
@@ -553,6 +590,114 @@ def test_what_a_command_did_to_files_is_taken_back(
     assert (folder.files / "n" / "m" / "new.txt").read_text() == "new\n"
 
 
+KILLED = {
+    "time": ("sleep 60", "that is the longest a command may take"),
+    "memory": (
+        "python3 -c 'b = bytearray(90_000_000); b[::4096] = b\"x\" * len(b[::4096]); input()' < /dev/zero",
+        "of memory",
+    ),
+    "files": ("for i in $(seq 1 500); do echo > f$i; sleep 0.01; done", "40 files"),
+    "output": ("yes", "without end"),
+    "system": ("sleep 60", "that is the longest"),
+}
+
+
+@needs_sandbox
+@pytest.mark.faults
+@pytest.mark.parametrize("why", KILLED)
+def test_what_a_command_did_before_it_was_killed_is_taken_back(
+    why: str,
+    goal: Goal,
+    folder: Folder,
+    act: Act,
+    llm: LLMServer,
+    settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By its limits, and also when the system does not let go of it for long."""
+    settings.WAYMARK_COMMANDS_ALLOWED, settings.WAYMARK_COMMANDS_RESTRICTED = ["bash"], []
+    settings.WAYMARK_COMMAND_SECONDS = 1.5 if why in ("time", "system") else 60
+    settings.WAYMARK_COMMAND_MEMORY = 80_000_000
+    settings.WAYMARK_WORKSPACE_FILES = 40
+    monkeypatch.setattr(sandbox_run, "MOST_OUTPUT", 10_000_000)
+    act("write_file", path="mine.txt", content="v1")
+    before = tree(folder)
+    script, reason = KILLED[why]
+    with monkeypatch.context() as patch:
+        if why == "system":
+            patch.setattr(subprocess.Popen, "wait", hangs)
+        action = act("run_cmd", command=f"bash -c {shlex.quote(f'echo v2 > mine.txt; echo x > new.txt; {script}')}")
+    assert action.status == "done"
+    assert re.search(r"It was killed after \d+\.\d s: .*" + reason, answers(llm)[-1])
+    assert re.search(r" \(killed after \d+\.\d s\)$", action.summary)
+    assert "Changed: mine.txt" in answers(llm)[-1]
+    assert undo(goal.user, action)[0] == 200
+    assert tree(folder) == before
+
+
+def hangs(process: subprocess.Popen[bytes], seconds: float | None = None) -> int:
+    raise subprocess.TimeoutExpired("bwrap", seconds or 0)
+
+
+@needs_sandbox
+@pytest.mark.faults
+def test_what_a_command_did_before_its_user_stopped_it_is_taken_back(
+    goal: Goal,
+    folder: Folder,
+    act: Act,
+    llm: LLMServer,
+    rung: list[UUID],
+    settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Looking it up takes longer than others wait for a call that is stopped."""
+    settings.WAYMARK_COMMANDS_ALLOWED, settings.WAYMARK_COMMANDS_RESTRICTED = ["bash"], []
+    settings.WAYMARK_STOP_GRACE_SECONDS = 0.1
+    act("write_file", path="mine.txt", content="v1")
+    before = tree(folder)
+
+    def slow(*arguments: Any, keep: bool) -> Any:
+        if not keep:
+            time.sleep(1)
+        return settle(*arguments, keep=keep)
+
+    monkeypatch.setattr(commands, "settle", slow)
+    llm.script([Reply(calls=[("run_cmd", {"command": "bash -c 'echo v2 > mine.txt; echo x > new.txt; sleep 60'"})])])
+    services.send_message(goal.thread, "Go on")
+    worker = threading.Thread(target=work_in_thread, args=(rung.pop(),))
+    worker.start()
+    wait_until((folder.files / "new.txt").exists, 30)
+    run = AgentRun.objects.live().get()
+    stop_run(run)
+    leases.stop(run.pk)
+    worker.join(60)
+    action = AgentAction.objects.get(tool="run_cmd")
+    assert action.status == "done"
+    assert "It was killed by the user after" in action.output
+    assert undo(goal.user, action)[0] == 200
+    assert tree(folder) == before
+
+
+@needs_sandbox
+@pytest.mark.faults
+def test_what_a_command_did_is_looked_up_again_while_somebody_else_is_at_work(
+    goal: Goal, folder: Folder, act: Act, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.WAYMARK_COMMANDS_ALLOWED, settings.WAYMARK_COMMANDS_RESTRICTED = ["touch"], []
+    busy = iter([1, 2])
+
+    def settles(*arguments: Any, keep: bool) -> Any:
+        for _ in () if keep else busy:
+            raise files.FileRefused(files.BUSY)
+        return settle(*arguments, keep=keep)
+
+    monkeypatch.setattr(commands, "settle", settles)
+    action = act("run_cmd", command="touch new.txt")
+    assert action.status == "done"
+    assert undo(goal.user, action)[0] == 200
+    assert tree(folder) == {}
+
+
 @pytest.mark.parametrize("command", ["sudo ls", "/usr/bin/ssh host", "mount -t tmpfs none /tmp"])
 def test_what_is_forbidden_is_denied(command: str, folder: Folder, act: Act, llm: LLMServer) -> None:
     with pytest.MonkeyPatch.context() as patch:
@@ -604,6 +749,32 @@ def test_a_command_for_a_shell_is_explained(command: str, told: str) -> None:
 
     with pytest.raises(Exception, match=told.replace("|", r"\|").replace(".", r"\.")):
         words_of(command)
+
+
+LONG_COMMANDS = {
+    "a word that no program may be given": "ls " + "x" * 131_072,
+    "the same in letters of four bytes": "ls " + "\U0001f600" * 40_000,
+    "many words": "ls" + " x" * 60_000,
+}
+
+
+@pytest.mark.parametrize("command", LONG_COMMANDS.values(), ids=LONG_COMMANDS)
+def test_a_command_that_is_too_long_is_refused_before_anything_is_started(
+    command: str, folder: Folder, act: Act, llm: LLMServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(selftest, "_reason", "")
+    action = act("run_cmd", command=command)
+    assert action.status == "error"
+    assert "not valid, nothing was done. command: String should have at most 30000" in answers(llm)[-1]
+
+
+@needs_sandbox
+@pytest.mark.faults
+def test_the_longest_command_there_may_be_is_started(folder: Folder, act: Act, llm: LLMServer) -> None:
+    command = "ls " + "\U0001f600" * 29_997
+    assert len(command) == 30_000
+    assert act("run_cmd", command=command).status == "done"
+    assert "File name too long" in answers(llm)[-1]
 
 
 def test_without_a_sandbox_no_command_is_offered_or_run(

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from tools.mcp.definitions import MOST_TOOLS, Definition, defined, mended
+from memory.encoding import dumps
+from tools.mcp.definitions import MOST_SCHEMAS, MOST_TOOLS, Definition, defined, first_fitting, mended
 from tools.mcp.naming import is_server, offered_as, parted
 from tools.mcp.schema import normalised
 
@@ -69,12 +70,25 @@ def test_mcp_03_one_bad_schema_costs_one_tool() -> None:
     assert by_name["t3"].schema["properties"] == {"a": {"type": "string"}}
 
 
-def test_a_server_with_very_many_tools_is_limited() -> None:
+def test_mcp_03_of_a_server_with_very_many_tools_all_can_be_chosen_from() -> None:
     found = of(*(listed(f"t{n}", {"type": "object", "description": "x" * 900}) for n in range(1_300)))
-    fine = [each for each in found if not each.problem]
-    assert len(found) == 1_300
-    assert len(fine) == MOST_TOOLS
-    assert "more tools" in found[-1].problem
+    assert [each.name for each in found if not each.problem] == [f"t{n}" for n in range(1_300)]
+    assert [each.name for each in first_fitting(found)] == [f"t{n}" for n in range(MOST_TOOLS)]
+
+
+def test_mcp_03_of_large_descriptions_as_many_as_fit_are_proposed() -> None:
+    large = {"type": "object", "description": "x" * 15_000}
+    found = of(*(listed(f"t{n}", large if n % 2 else {"type": "object"}) for n in range(40)))
+    assert sum(len(dumps(each.schema)) for each in first_fitting(found)) <= MOST_SCHEMAS
+    assert [each.name for each in first_fitting(found) if each.schema.get("description")] == [
+        "t1",
+        "t3",
+        "t5",
+        "t7",
+        "t9",
+        "t11",
+    ]
+    assert "more tools than are kept" in of(*(listed(f"t{n}", large) for n in range(200)))[-1].problem
 
 
 @pytest.mark.parametrize(

@@ -122,7 +122,11 @@ def test_mcp_01_a_server_that_dies_midway_says_so_at_once(fake: FakeMcp) -> None
 
 def test_mcp_01_a_server_that_is_gone_is_left_alone_for_a_while(fake: FakeMcp, settings: Settings) -> None:
     server = connected(fake.address)
-    fake.key = "another"
+
+    def die() -> None:
+        raise Dies
+
+    fake.before_list = die
     for _ in range(3):
         with pytest.raises(ToolError, match=r"Nothing was done\. The server could not be reached"):
             called(server, "look")
@@ -131,6 +135,17 @@ def test_mcp_01_a_server_that_is_gone_is_left_alone_for_a_while(fake: FakeMcp, s
         called(server, "look")
     assert len(fake.methods) == asked
     assert services.check(server).error.startswith("The server failed 3 times")
+
+
+def test_a_server_that_does_not_let_us_in_says_so_each_time_and_is_used_as_soon_as_it_does(fake: FakeMcp) -> None:
+    server = connected(fake.address)
+    fake.key = "another"
+    for _ in range(4):
+        with pytest.raises(ToolError, match=r"Nothing was done\. The server lets nobody in without"):
+            called(server, "look")
+    assert "credentials" in services.check(server).error
+    fake.key = ""
+    assert called(server, "look") == "done"
 
 
 def test_a_call_that_is_stopped_ends_at_once_and_its_outcome_is_unknown(fake: FakeMcp) -> None:

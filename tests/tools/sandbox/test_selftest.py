@@ -141,7 +141,9 @@ def test_it_holds_for_a_worker_that_is_not_root(settings: Settings) -> None:
                 os.setgroups([])
                 os.setgid(NOBODY)
                 os.setuid(NOBODY)
-                ended = run(Folder(new_id()), ["/usr/bin/id", "-u"], CancelToken(), 20)
+                folder = Folder(new_id())
+                folder.make()
+                ended = run(folder, ["/usr/bin/id", "-u"], CancelToken(), 20)
                 os.write(tell, f"{selftest.tried()}|{ended.output.text().strip()}|{ended.clean}".encode())
             finally:
                 os._exit(0)

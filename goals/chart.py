@@ -1,0 +1,77 @@
+"""A measured goal drawn as a trail: what was, and where it leads (mission H1). In the pixels of its SVG."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Final
+
+from django.utils.formats import date_format
+
+from goals.measuring import Outlook
+
+WIDTH, HEIGHT, FOOT, EDGE = 288, 84, 66, 6
+MOST_DOTS: Final = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """been, ahead: paths. fan: the polygon of what is to be expected. dots: of measurements. line: height of the
+    target. aim: where that is to be reached. marks: (left, day) at the foot."""
+
+    been: str
+    ahead: str
+    fan: str
+    dots: Sequence[tuple[float, float]]
+    line: float
+    aim: tuple[float, float]
+    marks: Sequence[tuple[float, str]]
+
+
+def chart(outlook: Outlook) -> Chart | None:
+    """None: nothing was measured yet."""
+    target, measured, expected = outlook.target, outlook.measurements, outlook.forecast
+    if not measured:
+        return None
+    first, last, end = measured[0], measured[-1], max(target.deadline, measured[-1].day)
+    values = [each.value for each in measured] + [target.value]
+    if expected:
+        values += [expected.low, expected.high]
+    across = _scale(first.day.toordinal(), end.toordinal(), EDGE, WIDTH - EDGE)
+    down = _scale(max(values), min(values), EDGE, FOOT)
+    places = [(across(each.day.toordinal()), down(each.value)) for each in measured]
+    aim = (across(target.deadline.toordinal()), down(target.value))
+    ahead = fan = ""
+    if expected:
+        start, at = places[-1], aim[0]
+        ahead = _path([start, (at, down(expected.expected))])
+        corners = [start, (at, down(expected.high)), (at, down(expected.low))]
+        fan = " ".join(f"{x:g},{y:g}" for x, y in corners)
+    every = max(1, len(places) // MOST_DOTS)
+    return Chart(
+        been=_path(places),
+        ahead=ahead,
+        fan=fan,
+        dots=[*places[::every], places[-1]],
+        line=aim[1],
+        aim=aim,
+        marks=[(0, _day(first.day)), *_middle(across, last.day), (WIDTH, _day(end))],
+    )
+
+
+def _middle(across: Callable[[float], float], day: date) -> list[tuple[float, str]]:
+    """The last measurement, where there is room for its name."""
+    left = across(day.toordinal())
+    return [(left, _day(day))] if WIDTH * 0.25 < left < WIDTH * 0.75 else []
+
+
+def _scale(low: float, high: float, begin: float, end: float) -> Callable[[float], float]:
+    span = high - low
+    return lambda value: round(begin + (value - low) / span * (end - begin), 1) if span else (begin + end) / 2
+
+
+def _path(places: Sequence[tuple[float, float]]) -> str:
+    return "M" + " ".join(f"{x:g} {y:g}" for x, y in places)
+
+
+def _day(day: date) -> str:
+    return date_format(day, "j M")

@@ -1,0 +1,169 @@
+"""Measured goals: the target, pace and forecast, and one review of the strategy when nothing moves (mission H1)."""
+
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+from hypothesis import given, strategies as st
+from pytest_django import Settings
+
+from agents.engine import bell
+from agents.refusals import Refused
+from goals import firing, measuring, schedules
+from goals.forecast import distance, forecast
+from goals.models import Goal, Measurement, Schedule, Target
+from memory.models import AgentRun, Thread, ThreadMessage
+from tests.factories import bearer
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+BEGIN = date(2026, 11, 1)
+LATER = date(2026, 12, 31)
+
+
+def days(*values: float, every: int = 7) -> list[tuple[date, float]]:
+    return [(BEGIN + timedelta(days=n * every), value) for n, value in enumerate(values)]
+
+
+def test_a_straight_line_is_foretold_exactly() -> None:
+    ahead = forecast(days(100, 98, 96, 94), 80, BEGIN + timedelta(days=70), BEGIN + timedelta(days=21))
+    assert ahead is not None
+    assert ahead.expected == pytest.approx(80)
+    assert [ahead.low, ahead.high] == pytest.approx([80, 80])
+    assert [ahead.weekly, ahead.needed] == pytest.approx([-2, -2])
+    assert ahead.reached_on == BEGIN + timedelta(days=70)
+
+
+def test_the_interval_is_the_textbooks() -> None:
+    """For x 1 to 5 and y 2.1, 3.9, 6.2, 7.8, 10.1, at x 6: 12.01 ± 0.36 (t of 3 degrees of freedom is 1.638)."""
+    points = [(BEGIN + timedelta(days=n), y) for n, y in enumerate((2.1, 3.9, 6.2, 7.8, 10.1))]
+    ahead = forecast(points, 12, BEGIN + timedelta(days=5), BEGIN + timedelta(days=4))
+    assert ahead is not None
+    assert ahead.expected == pytest.approx(11.99, abs=0.01)
+    assert (ahead.high - ahead.expected) == pytest.approx(0.4, abs=0.05)
+
+
+@pytest.mark.parametrize("points", [[], days(1), days(1, 2), days(1, 2, 3, every=0)])
+def test_too_little_is_no_ground_for_a_forecast(points: list[tuple[date, float]]) -> None:
+    assert forecast(points, 5, LATER, BEGIN) is None
+
+
+def test_a_line_that_leads_away_never_reaches_it() -> None:
+    ahead = forecast(days(100, 101, 103), 90, LATER, BEGIN)
+    assert ahead is not None
+    assert ahead.reached_on is None
+    level = forecast(days(100, 100, 100), 90, BEGIN, LATER)
+    assert level is not None
+    assert (level.reached_on, level.needed) == (None, None)
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=3, max_size=40), st.floats(-1e6, 1e6))
+def test_no_figures_break_it(values: list[float], target: float) -> None:
+    ahead = forecast(days(*values), target, LATER, BEGIN)
+    assert ahead is not None
+    assert ahead.low <= ahead.expected <= ahead.high
+
+
+def test_what_has_passed_the_target_has_reached_it() -> None:
+    assert distance(110, 131, 115) == 0
+    assert distance(120, 131, 115) == 5
+    assert distance(76, 60, 75) == 0
+    assert distance(59, 60, 75) == 16
+
+
+@pytest.mark.parametrize(
+    ("field", "given"),
+    [
+        ("name", {"name": " "}),
+        ("name", {"name": "x" * 101}),
+        ("unit", {"unit": "x" * 21}),
+        ("value", {"value": float("nan")}),
+        ("value", {"value": 1e13}),
+        ("deadline", {"deadline": date(2026, 1, 1)}),
+    ],
+)
+def test_what_is_no_target_is_refused(field: str, given: dict[str, Any], goal: Goal) -> None:
+    asked: dict[str, Any] = {"name": "Weight", "value": 70, "deadline": date(2099, 1, 1)} | given
+    with pytest.raises(Refused) as refused:
+        measuring.set_target(goal.thread, **asked)
+    assert refused.value.code == field
+    assert not Target.objects.exists()
+
+
+def test_it_is_set_measured_imported_and_dropped_in_the_browser(client: Client, goal: Goal) -> None:
+    page = f"/goals/{goal.pk}/measured/"
+    assert "Say what is to be reached" in client.get(page).text
+    wrong = client.post(f"{page}target", {"name": "Weight", "value": "70", "unit": "kg", "deadline": "2020-01-01"})
+    assert (wrong.status_code, "lies ahead" in wrong.text) == (422, True)
+    client.post(f"{page}target", {"name": "Weight", "value": "70", "unit": "kg", "deadline": "2099-01-01"})
+    lines = "day,value\n2026-11-01, 80\n2026-11-08;79.5;after the holiday\n\n2026-11-15\t79"
+    refused = client.post(f"{page}import", {"lines": lines + "\nyesterday, 5"})
+    assert "Line 6 is not understood: “yesterday, 5”" in refused.text.replace("&quot;", '"')
+    assert "after the holiday" in refused.text
+    assert not Measurement.objects.exists()
+    assert "3 measurements taken in." in client.post(f"{page}import", {"lines": lines}, follow=True).text
+    assert "four times out of five" in client.get(page).text
+    assert "<svg" in client.get(f"/goals/{goal.pk}/").text
+    ahead = client.post(f"{page}add", {"value": "78", "day": "2099-01-01"})
+    assert (ahead.status_code, "lies ahead" in ahead.text) == (422, True)
+    client.post(f"{page}add", {"value": "78", "day": "2026-11-20", "note": "evening"})
+    client.post(f"{page}{Measurement.objects.get(value=80).pk}/delete")
+    assert list(Measurement.objects.values_list("value", "note")) == [
+        (79.5, "after the holiday"),
+        (79.0, ""),
+        (78.0, "evening"),
+    ]
+    client.post(f"{page}drop")
+    assert "Set a target" in client.get(f"/goals/{goal.pk}/").text
+    assert Measurement.objects.count() == 3
+
+
+def test_over_the_api(client: Client, goal: Goal) -> None:
+    api, of_goal = bearer(goal.user), f"/api/v1/goals/{goal.pk}"
+    json: dict[str, Any] = {"content_type": "application/json", "headers": api}
+    assert client.get(f"{of_goal}/target", headers=api).status_code == 404
+    body = {"name": "Weight", "value": 70, "deadline": "2099-01-01", "unit": "kg"}
+    assert client.put(f"{of_goal}/target", body, **json).json()["forecast"] is None
+    for day, value in days(80, 79, 78):
+        made = client.post(f"{of_goal}/measurements", {"value": value, "day": day.isoformat()}, **json)
+        assert made.status_code == 201
+    assert client.get(f"{of_goal}/target", headers=api).json()["forecast"]["weekly"] == pytest.approx(-1)
+    one = f"/api/v1/measurements/{made.json()['id']}"
+    assert client.delete(one, headers=api).status_code == 204
+    assert client.post(f"{of_goal}/measurements", {"value": "NaN"}, **json).status_code == 400
+
+
+def test_check_ins_without_progress_lead_to_one_review_of_the_strategy(
+    goal: Goal, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.WAYMARK_FLAT_CHECK_INS = 3
+    monkeypatch.setattr(bell, "ring", lambda run_id: True)
+    Schedule.objects.all().delete()
+    schedules.add(goal.thread, "every day 8:00", "Ask for the weight.")
+    measuring.set_target(goal.thread, "Weight", 70, date(2099, 1, 1))
+
+    def reviews(*measured: float | None) -> list[bool]:
+        return [_reviewed(goal, value, monkeypatch) for value in measured]
+
+    flat = [80, 80, None, 81, 80, 80, 80]  # the first one counts: nothing was known before
+    assert reviews(*flat) == [False, False, False, True, False, False, False]
+    assert reviews(79, None, None, None) == [False, False, False, True]  # there was progress
+    assert reviews(69.5, None, None, None, None) == [False] * 5  # it is reached
+
+
+def _reviewed(goal: Goal, value: float | None, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Let a check-in come, after a measurement if there is one; whether the strategy is to be reviewed."""
+    if value is not None:
+        measuring.measure(goal.thread, value)
+    schedule = Schedule.objects.get()
+    assert schedule.next_at is not None
+    at = schedule.next_at
+    with monkeypatch.context() as patch:
+        patch.setattr(timezone, "now", lambda: at)
+        assert firing.fire_due() == 1
+    ThreadMessage.objects.update(processed=True)
+    AgentRun.objects.update(status="succeeded", finished_at=datetime.now(UTC))
+    Thread.objects.update(live_run=None, pending=0)
+    return firing.STRATEGY in ThreadMessage.objects.latest("position").content
