@@ -35,7 +35,8 @@ def words(run: AgentRun) -> tuple[str, MessageMetadata]:
     if run.reason != HISTORY_REFUSED or error is None or not is_last_word(error):
         raise Refused("not_refused", "Only a run whose history the model has just refused can start from the summary.")
     said = ThreadMessage.objects.filter(thread=run.thread_id, position__lt=error.position)
-    answers = said.filter(source=Source.AGENT, message_type=MessageType.TEXT).exclude(metadata__has_key="interim")
+    spoken = said.filter(source=Source.AGENT, message_type=MessageType.TEXT)
+    answers = spoken.exclude(metadata__has_any_keys=["interim", "task", "schedule"])
     answered = answers.aggregate(last=Max("position"))["last"] or 0
     asked = list(said.filter(source=Source.USER, position__gt=answered).order_by("position"))
     if not (text := "\n\n".join(map(_said, asked))):

@@ -20,7 +20,7 @@ from goals.api.files import GoalFile, GoalFiles
 from goals.api.goals import GoalEvents, GoalMessages, Goals, OneGoal
 from goals.api.learnings import GoalLearnings
 from goals.api.measured import GoalMeasurements, GoalTarget, OneMeasurement
-from goals.api.notes import GoalNotes, OneNote
+from goals.api.notes import GoalNotes, NoteVersions, OneNote, RestoreNote
 from goals.api.parts import (
     ConfirmPart,
     DecideProposal,
@@ -51,6 +51,8 @@ urlpatterns = declared(
         path("goals/<id:goal_id>/files", GoalFiles.as_view(), name="goal_files"),
         path("goals/<id:goal_id>/files/<path:path>", GoalFile.as_view(), name="goal_file"),
         path("notes/<id:note_id>", OneNote.as_view(), name="note"),
+        path("notes/<id:note_id>/versions", NoteVersions.as_view(), name="note_versions"),
+        path("notes/<id:note_id>/versions/<id:version_id>/restore", RestoreNote.as_view(), name="note_restore"),
         path("goals/<id:goal_id>/learnings", GoalLearnings.as_view(), name="goal_learnings"),
         path("goals/<id:goal_id>/plan", GoalPlan.as_view(), name="goal_plan"),
         path("learnings/<id:learning_id>", OneLearning.as_view(), name="learning"),

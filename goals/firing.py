@@ -49,8 +49,9 @@ def fire_due() -> int:
     """Wake whoever's time has come; returns how many times were taken. What cannot be woken now, because too much of
     its user's waits already, is tried again with the next tick."""
     now = timezone.now()
-    due = Schedule.objects.filter(_is_due(now), paused=False).order_by("next_at").values_list("pk", "thread_id")
-    return sum(_taken(schedule_id, thread_id, now) for schedule_id, thread_id in due[:BATCH])
+    due = Schedule.objects.filter(_is_due(now), paused=False, user__is_active=True).order_by("next_at")
+    taken = [_taken(pk, thread_id, now) for pk, thread_id in due.values_list("pk", "thread_id")[:BATCH]]
+    return sum(taken)
 
 
 def fire_now(schedule: Schedule) -> bool:

@@ -62,7 +62,7 @@ def latest_steps(user: User, places: Mapping[UUID, Place], resting: Collection[U
     answers = (
         ThreadMessage.objects.for_user(user)
         .filter(thread__in=places, source=Source.AGENT, message_type=MessageType.TEXT)
-        .exclude(metadata__contains={"interim": True})
+        .exclude(metadata__has_any_keys=["interim", "schedule"])
         .order_by("thread", "-position")
         .distinct("thread")
     )

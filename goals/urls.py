@@ -67,6 +67,7 @@ urlpatterns = [
     path("notes/new/", notes.note_new, name="note_new"),
     path("notes/preview/", notes.note_preview, name="note_preview"),
     path("notes/<uuid:note_id>/", notes.note, name="note"),
+    path("notes/<uuid:note_id>/restore/<uuid:version_id>/", notes.note_restore, name="note_restore"),
     path("notes/<uuid:note_id>/delete/", notes.note_delete, name="note_delete"),
     path("activity/", activity.activity, name="activity"),
     path("activity/activity.csv", activity.activity_file, {"form": Format.CSV}, name="activity_csv"),

@@ -22,6 +22,12 @@ from memory.agent_history import (
 from memory.attachment import Attachment as Attachment
 from memory.ids import new_id
 from memory.learning import Learning as Learning
+from memory.note import (
+    Author as Author,
+    Note as Note,
+    NoteQuerySet as NoteQuerySet,
+    NoteVersion as NoteVersion,
+)
 from memory.owned import OwnedQuerySet as OwnedQuerySet
 
 
@@ -259,40 +265,3 @@ class HistoryEntry(models.Model):
 
     def __str__(self) -> str:
         return f"{self.seq} {self.role}"
-
-
-class Author(models.TextChoices):
-    USER = "user"
-    AGENT = "agent"
-
-
-class NoteQuerySet(OwnedQuerySet["Note"]):
-    """Notes of a user."""
-
-
-class Note(models.Model):
-    """A markdown note of one thread's Agentable, written by the user or the agent."""
-
-    TITLE_LENGTH = 200
-    BODY_LENGTH = 200_000
-
-    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="notes")
-    thread = models.ForeignKey(Thread, models.CASCADE, related_name="notes", db_index=False)
-    title = models.CharField(max_length=TITLE_LENGTH)
-    body = models.TextField(blank=True, default="")
-    author = models.CharField(max_length=10, choices=Author, default=Author.USER)
-    sources = models.JSONField(
-        default=list, blank=True, db_default=[], help_text="Whose texts its writer had read (memory.marks)"
-    )
-    created_at = models.DateTimeField(db_default=Now())
-    updated_at = models.DateTimeField(db_default=Now())
-
-    objects = NoteQuerySet.as_manager()
-
-    class Meta:
-        ordering = ["-updated_at"]
-        indexes = [models.Index(fields=["thread", "-updated_at"])]
-
-    def __str__(self) -> str:
-        return self.title

@@ -1,19 +1,27 @@
 """Notes: every write that a face or a tool may ask for."""
 
 from collections.abc import Sequence
+from datetime import timedelta
+from typing import Final
 from uuid import UUID
 
 from django.contrib.auth.models import User
+from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Now
+from django.utils import timezone
 
 from memory import pool
 from memory.hot import columns, instance
 from memory.marks import merged, names
-from memory.models import Author, Note, NoteQuerySet, Thread
+from memory.models import Author, Note, NoteQuerySet, NoteVersion, Thread
 from memory.text import clean
 
 WORDS = 20
+VERSIONS: Final = 100
+"""Of one note."""
+SITTING: Final = timedelta(minutes=10)
+"""What a user changes so soon after their last change belongs to it."""
 
 
 class NoteRefused(Exception):
@@ -36,8 +44,15 @@ def create_note(
     )
 
 
-def update_note(note: Note, *, title: str | None = None, body: str | None = None, sources: Sequence[str] = ()) -> Note:
-    """One that reads so already stays as it is.
+def update_note(
+    note: Note,
+    *,
+    title: str | None = None,
+    body: str | None = None,
+    editor: Author = Author.USER,
+    sources: Sequence[str] = (),
+) -> Note:
+    """What it said is kept, but for what its user typed in one go. One that says this already stays as it is.
 
     Args:
         sources: as in `create_note`; they join those that it has.
@@ -45,17 +60,44 @@ def update_note(note: Note, *, title: str | None = None, body: str | None = None
     Raises:
         NoteRefused: blank title, or title or body too long.
     """
-    before = note.title, note.body
-    note.title, note.body = _checked(
-        note.title if title is None else title,
-        note.body if body is None else body,
-    )
-    if (note.title, note.body) == before:
+    title, body = _checked(note.title if title is None else title, note.body if body is None else body)
+    if (title, body) == (note.title, note.body):
         return note
-    note.sources = merged(note.sources, sources)
-    note.updated_at = Now()
-    note.save(update_fields=["title", "body", "sources", "updated_at"])
+    with transaction.atomic():
+        if not _goes_on(note, editor):
+            keep_version(note)
+        note.title, note.body, note.edited_by = title, body, editor
+        note.sources = merged(note.sources, sources)
+        note.updated_at = Now()
+        note.save(update_fields=["title", "body", "edited_by", "sources", "updated_at"])
     return note
+
+
+def keep_version(note: Note) -> None:
+    """Keep how a note stands, before it is changed; of many the oldest go."""
+    NoteVersion.objects.create(
+        note=note,
+        title=note.title,
+        body=note.body,
+        author=note.edited_by or note.author,
+        sources=note.sources,
+        written_at=note.updated_at,
+    )
+    too_old = NoteVersion.objects.filter(note=note).values_list("pk", flat=True)[VERSIONS:]
+    NoteVersion.objects.filter(pk__in=list(too_old)).delete()
+
+
+def restore(version: NoteVersion) -> Note:
+    """Let a note say again what it said once. How it stands now is kept."""
+    note = version.note
+    update_note(note, title=version.title, body=version.body, sources=version.sources)
+    return note
+
+
+def _goes_on(note: Note, editor: Author) -> bool:
+    """Whether its user has not stopped typing: the editor saves by itself."""
+    is_users = editor == Author.USER == (note.edited_by or note.author)
+    return is_users and timezone.now() - note.updated_at < SITTING
 
 
 def delete_note(note: Note) -> None:

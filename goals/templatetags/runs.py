@@ -7,7 +7,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from goals.outlook_words import figure as written
-from memory.models import AgentRun, Note, RunStatus
+from memory.models import AgentRun, RunStatus
 from memory.text import clip, without_marks
 from tools.models import AgentAction
 
@@ -60,6 +60,7 @@ def trigger_words(run: AgentRun) -> str:
         "report": _("a report of its task"),
         "retry": _("another try"),
         "decision": _("your decision"),
+        "schedule": _("the clock"),
     }
     return words.get(run.trigger, run.trigger)
 
@@ -111,11 +112,6 @@ def lower_first(words: str) -> str:
 def excerpt(body: str) -> str:
     """The first words of a note, without the marks that only its page turns into form."""
     return clip(without_marks(body[: 4 * EXCERPT]), EXCERPT)
-
-
-@register.filter
-def was_changed(note: Note) -> bool:
-    return note.updated_at - note.created_at > timedelta(minutes=1)
 
 
 @register.filter

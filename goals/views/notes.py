@@ -15,9 +15,10 @@ from agents.signed_in import SignedInRequest, signed_in
 from goals.context import build
 from goals.forms import NoteForm
 from goals.models import Goal
+from goals.note_history import history
 from goals.schedules import note_changed
-from memory.models import Note, Thread
-from memory.notes import NoteRefused, create_note, delete_note, search_notes, update_note
+from memory.models import Note, NoteVersion, Thread
+from memory.notes import NoteRefused, create_note, delete_note, restore, search_notes, update_note
 
 SHOWN = 200
 
@@ -70,6 +71,16 @@ def note_new(request: SignedInRequest) -> HttpResponse:
 
 @require_POST
 @signed_in
+def note_restore(request: SignedInRequest, note_id: UUID, version_id: UUID) -> HttpResponse:
+    versions = NoteVersion.objects.filter(note__user=request.user, note=note_id).select_related("note__thread")
+    restored = restore(get_object_or_404(versions, pk=version_id))
+    note_changed(restored.thread)
+    messages.success(request, _("It says again what it said then. What it said until now is in its history."))
+    return redirect("note", note_id)
+
+
+@require_POST
+@signed_in
 def note_delete(request: SignedInRequest, note_id: UUID) -> HttpResponse:
     found = get_object_or_404(Note.objects.for_user(request.user), pk=note_id)
     delete_note(found)
@@ -102,6 +113,7 @@ def _page(
         "goal": goal,
         "note": shown,
         "view": view,
+        "history": history(shown) if shown else [],
         "rendered": render_markdown(shown.body) if shown else "",
         **extra,
     }

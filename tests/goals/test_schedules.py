@@ -255,6 +255,16 @@ def test_what_is_paused_or_put_away_is_not_woken(clock: Clock, goal: Goal) -> No
     assert paused.next_at == datetime(2027, 3, 30, 6, tzinfo=UTC)
 
 
+def test_nobody_works_for_a_user_who_was_shut_out(clock: Clock, goal: Goal) -> None:
+    schedules.add(goal.thread, "every day 8:00")
+    goal.user.is_active = False
+    goal.user.save()
+    assert step(clock, START, START + timedelta(days=2), timedelta(hours=1)) == []
+    goal.user.is_active = True
+    goal.user.save()
+    assert firing.fire_due() == 1
+
+
 @pytest.mark.parametrize(
     ("hours_ago", "pause"), [(1, 12), (47, 12), (3 * 24, 48), (8 * 24, 120)], ids=["today", "yesterday", "3 days", "8"]
 )

@@ -22,7 +22,18 @@ from agents.services import assistant_of
 from goals import measuring, schedules
 from goals.models import Goal, Measurement, Schedule, Target
 from memory.degrade import HISTORY_REFUSED
-from memory.models import AgentHistory, AgentRun, Attachment, Learning, Note, RunStatus, Thread, ThreadMessage
+from memory.models import (
+    AgentHistory,
+    AgentRun,
+    Attachment,
+    Learning,
+    Note,
+    NoteVersion,
+    RunStatus,
+    Thread,
+    ThreadMessage,
+)
+from memory.notes import keep_version
 from tests.factories import (
     AgentActionFactory,
     AgentHistoryFactory,
@@ -149,6 +160,8 @@ def person() -> Person:
     ids["schedule_id"] = schedules.add(goal.thread, "every day 8:00", mark).pk
     measuring.set_target(goal.thread, mark, 5, date(2099, 1, 1))
     ids["measurement_id"] = measuring.measure(goal.thread, 3, note=mark).pk
+    keep_version(note)
+    ids["version_id"] = NoteVersion.objects.get(note=note).pk
     ids["proposal_id"] = ProposalFactory(thread=goal.thread, text=mark).pk
     return Person(user, ids | {"approval_id": approval.pk, "action_id": unknown.pk})
 

@@ -119,7 +119,7 @@ class UpdateNote(Tool[NoteEdit]):
         note = _locked(context, arguments.id)
         before = image(note)
         try:
-            update_note(note, title=arguments.title, body=arguments.body, sources=context.sources)
+            update_note(note, title=arguments.title, body=arguments.body, editor=Author.AGENT, sources=context.sources)
         except NoteRefused as refused:
             raise ToolError(str(refused)) from refused
         after = image(note)

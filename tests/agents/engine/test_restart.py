@@ -8,13 +8,14 @@ from django.test import Client
 from django.urls import reverse
 
 from agents.engine import bell, jobs
+from agents.restart import words
 from goals.models import Goal
 from memory.degrade import HISTORY_REFUSED
 from memory.ids import new_id
 from memory.models import AgentHistory, AgentRun, ArchiveStatus, ThreadMessage
 from tests.agents.engine.test_orchestrator import cells
 from tests.agents.engine.test_quarantine import REFUSED
-from tests.factories import AgentRunFactory, bearer
+from tests.factories import AgentRunFactory, ThreadMessageFactory, bearer
 from tests.llm_script import Reply, Request, Status
 from tests.llm_server import LLMServer
 
@@ -103,6 +104,15 @@ def test_what_was_tried_in_vain_before_is_said_again_too(
     post(client, again)
     work(asked.pop(), rung)
     assert cells(goal)[-2:] == [("user", "text", "How far on Sunday?"), ("agent", "text", "From the summary, then.")]
+
+
+def test_a_report_or_a_check_in_in_between_is_no_answer(goal: Goal, refused: AgentRun) -> None:
+    asked, error = ThreadMessage.objects.filter(thread=goal.thread).order_by("position")[2:]
+    assert asked.content == "How far on Sunday?"
+    for between in ({"task": str(new_id())}, {"schedule": str(new_id())}):
+        ThreadMessageFactory(thread=goal.thread, run=refused, source="agent", metadata=between)
+    ThreadMessage.objects.filter(pk=error.pk).update(position=error.position + 100)
+    assert words(refused)[0] == "How far on Sunday?"
 
 
 def test_a_model_that_will_not_sum_up_either_is_not_asked_for_ever(
