@@ -25,6 +25,7 @@ from tests.agents.engine.test_plans import (
     workspaces as workspaces,
 )
 from tests.agents.engine.test_proof import GONE, NOT_WRITTEN, Lie, closes_nothing
+from tests.agents.engine.test_workspace import needs_sandbox
 from tests.llm_server import LLMServer
 from tests.web_site import Site, site
 from tools import filing
@@ -145,6 +146,7 @@ def a_rewritten_report(goal: Goal, say: Say, llm: LLMServer) -> Call:
     return closes(("note", "Look"))
 
 
+BY_COMMANDS: tuple[Lie, ...] = (a_look_by_a_command, a_file_of_somebody_unknown)
 LIES: dict[Lie, str] = {
     written_and_deleted: GONE,
     deleted_what_it_wrote: GONE,
@@ -168,7 +170,9 @@ LIES: dict[Lie, str] = {
 }
 
 
-@pytest.mark.parametrize("lie", LIES, ids=lambda lie: lie.__name__)
+@pytest.mark.parametrize(
+    "lie", [pytest.param(lie, id=lie.__name__, marks=[needs_sandbox] * (lie in BY_COMMANDS)) for lie in LIES]
+)
 def test_what_does_not_hold_or_was_used_closes_nothing(lie: Lie, goal: Goal, say: Say, llm: LLMServer) -> None:
     closes_nothing(lie, LIES[lie], goal, say, llm)
 
@@ -188,6 +192,7 @@ def test_deleting_what_was_there_before_is_a_deed(goal: Goal, say: Say, llm: LLM
     assert states(goal)["1.1"] == "done"
 
 
+@needs_sandbox
 def test_a_command_that_changed_something_is_a_deed_and_what_it_wrote_another_name_of_it(
     goal: Goal, say: Say, llm: LLMServer, settings: Settings
 ) -> None:
@@ -198,6 +203,7 @@ def test_a_command_that_changed_something_is_a_deed_and_what_it_wrote_another_na
     assert (states(goal)["1.2"], states(goal)["2.1"]) == ("done", "open")
 
 
+@needs_sandbox
 def test_a_check_that_changed_nothing_proves_one_step(goal: Goal, say: Say, llm: LLMServer, settings: Settings) -> None:
     settings.WAYMARK_COMMANDS_ALLOWED = ["test"]
     check: Call = ("run_cmd", {"command": "test -f list.md"})
@@ -207,6 +213,7 @@ def test_a_check_that_changed_nothing_proves_one_step(goal: Goal, say: Say, llm:
     assert (states(goal)["1.1"], states(goal)["1.2"]) == ("done", "open")
 
 
+@needs_sandbox
 def test_a_file_of_somebody_unknown_does_not_become_the_agents(goal: Goal, say: Say, llm: LLMServer) -> None:
     a_file_of_somebody_unknown(goal, say, llm)
     assert WorkspaceFile.objects.get(path="list.md").writer not in (Writer.AGENT, Writer.COMMAND)
