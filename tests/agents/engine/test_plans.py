@@ -148,7 +148,7 @@ def test_a_step_that_a_helper_has_done_is_proven_by_what_it_did(goal: Goal, say:
 
 def test_titles_and_reasons_hold_nothing_that_cannot_be_seen(goal: Goal, say: Say, llm: LLMServer) -> None:
     """They stand on pages and in prompts (threat T17)."""
-    blank: Call = ("make_plan", {"tasks": [{"title": "Shoes", "subtasks": ["\u200b\u2060", "Ask"]}]})
+    blank: Call = ("make_plan", {"tasks": [{"title": "Shoes", "subtasks": ["\u200b\u200d", "Ask"]}]})
     subtasks = ["\u200b👩\u200d💻 Ask\ufeff"]
     turned: Call = ("make_plan", {"tasks": [{"title": "A\u202egnp.exe\u0007", "subtasks": subtasks}]})
     (refused, _, _) = does(say, llm, blank, turned, closes(success=False, reason="No\u202e \u200bone."))

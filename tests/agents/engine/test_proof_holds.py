@@ -45,6 +45,12 @@ def deleted_what_it_wrote(goal: Goal, say: Say, llm: LLMServer) -> Call:
     return closes(("action", "delete_file"))
 
 
+def overwritten_and_deleted(goal: Goal, say: Say, llm: LLMServer) -> Call:
+    """Its user's file is gone, and so is what it wrote into it."""
+    filing.add_file(goal.thread, "list.md", 1, iter([b"x"]))
+    return written_and_deleted(goal, say, llm)
+
+
 def noted_and_deleted(goal: Goal, say: Say, llm: LLMServer) -> Call:
     does(say, llm, NOTE)
     does(say, llm, ("delete_note", {"id": str(Note.objects.get().pk)}))
@@ -150,6 +156,7 @@ BY_COMMANDS: tuple[Lie, ...] = (a_look_by_a_command, a_file_of_somebody_unknown)
 LIES: dict[Lie, str] = {
     written_and_deleted: GONE,
     deleted_what_it_wrote: GONE,
+    overwritten_and_deleted: GONE,
     noted_and_deleted: GONE,
     deleted_what_it_noted: GONE,
     changed_and_changed_back: GONE,
