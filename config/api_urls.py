@@ -34,6 +34,7 @@ from goals.api.parts import (
 from goals.api.plans import GoalPlan
 from goals.api.runs import OneRun, RestartRun, RetryRun, RunActions, Runs, StopRun
 from goals.api.schedules import AssistantSchedules, BeginSchedule, GoalSchedules, OneSchedule
+from goals.api.search import Search
 from goals.api.sessions import GoalSessions, OneSession
 from goals.api.undo import UndoGoal, UndoRun
 
@@ -73,6 +74,7 @@ urlpatterns = declared(
         path("proposals/<id:proposal_id>/decide", DecideProposal.as_view(), name="proposal_decide"),
         path("goals/<id:goal_id>/sessions", GoalSessions.as_view(), name="goal_sessions"),
         path("sessions/<id:session_id>", OneSession.as_view(), name="session"),
+        path("search", Search.as_view(), name="search"),
         path("runs", Runs.as_view(), name="runs"),
         path("runs/<id:run_id>", OneRun.as_view(), name="run"),
         path("runs/<id:run_id>/stop", StopRun.as_view(), name="run_stop"),

@@ -36,7 +36,7 @@ def words_of(stands: Outlook) -> str:
 
 def figure(value: float) -> str:
     """A figure as people write it: of four places, without needless ones."""
-    return f"{value:.4g}" if abs(value) < 1e6 else f"{value:,.0f}"
+    return f"{value:.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
 
 
 def beside(goal_id: UUID, thread_id: UUID) -> str:

@@ -18,7 +18,7 @@ MONTHS: Final = (
 )
 CLOCK: Final = r"(?:at\s+)?(?P<hour>\d{1,2})(?:[:.](?P<minute>\d{2}))?\s*(?P<half>am|pm)?(?:\s*o'?clock)?"
 EXAMPLES: Final = "every weekday 8:00; every Monday and Thursday 18:30; every 2 hours; on the 1st of every month 9:00"
-ONCE_EXAMPLES: Final = "in 3 days; tomorrow 9:00; 9 December 8:00; 2027-01-31 18:00"
+ONCE_EXAMPLES: Final = "every weekday 8:00; every 2 hours; in 3 days; tomorrow 9:00; 9 December 8:00"
 MORNING: Final = time(9)
 
 

@@ -20,6 +20,7 @@ from goals.views import (
     notes,
     parts,
     schedules,
+    search,
     settings,
     styleguide,
     welcome,
@@ -28,6 +29,7 @@ from tools.export import Format
 
 urlpatterns = [
     path("", home.home, name="home"),
+    path("search/", search.search, name="search"),
     path("ask/", home.ask, name="ask"),
     path("goals/new/", goals.goal_new, name="goal_new"),
     path("goals/<uuid:goal_id>/", chat.goal, name="goal"),

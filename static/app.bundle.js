@@ -102,12 +102,13 @@ var htmx=(()=>{const e={parse(t){if(!t)return{};if(t.startsWith("{"))return JSON
     if (!button?.dataset.sure || "asked" in button.dataset) return;
     event.preventDefault();
     event.stopImmediatePropagation();
-    button.dataset.asked = button.textContent;
-    button.textContent = button.dataset.sure;
+    const before = [...button.childNodes]; // with its icon, and what only screen readers hear
+    button.dataset.asked = "";
+    button.replaceChildren(button.dataset.sure);
     say(button.dataset.sure);
     setTimeout(() => {
       if (!("asked" in button.dataset)) return;
-      button.textContent = button.dataset.asked;
+      button.replaceChildren(...before);
       delete button.dataset.asked;
     }, 6000);
   }, true);

@@ -134,10 +134,14 @@ def since(thread: Thread, messages: Q, live: AgentRun | None) -> list[Turn]:
 
 def where_of(run: AgentRun) -> str:
     """The query and fragment that lead to a run's turn from the address of its conversation; empty when it has none."""
-    rows = _messages(run.thread)
-    starts = rows.filter(TAKEN).order_by("position")
-    first = rows.filter(run=run).order_by("position").first()
-    turn = first and starts.filter(position__lte=first.position).last()
+    first = _messages(run.thread).filter(run=run).order_by("position").first()
+    return where_of_message(first) if first else ""
+
+
+def where_of_message(message: ThreadMessage) -> str:
+    """The query and fragment that lead to a message's turn from the address of its conversation."""
+    starts = _messages(message.thread).filter(TAKEN).order_by("position")
+    turn = starts.filter(position__lte=message.position).last()
     if not turn:
         return ""
     later = list(starts.filter(position__gt=turn.position).values_list("pk", flat=True)[:SHOWN])

@@ -107,8 +107,8 @@ def _note_report(call: ToolUse, _: str) -> str:
         return f"I will keep that: it is in the note **{title}**, where it can be found again."
     if title.startswith("Reminder: "):
         return (
-            f"I wrote it down as **{title}**. To be open about it: timed reminders are not part of this version yet, "
-            "so nothing will ring. The note is where you will find it."
+            f"I wrote it down as **{title}**. To be open about it: I only follow a script, so nothing will ring. Under "
+            "**Schedule**, beside the goal, you can set a time yourself."
         )
     headings = re.findall(r"^## (.+)$", str(call.arguments.get("body")), re.M)
     about = f" It covers: {', '.join(headings).lower()}." if headings else ""

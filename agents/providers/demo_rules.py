@@ -23,6 +23,10 @@ DELETE = (
     "choose the note. I have changed nothing now."
 )
 UNKNOWN = f"I did not understand that, because I only follow a small script. I have changed nothing.\n\n{CAN_DO}"
+ACROSS = (
+    "A real model would look across your goals here and say what comes next. I only follow a script; *Home* shows what "
+    "was last done in each, and what waits for you."
+)
 WHAT_ABOUT = "What shall the note be about? For example: “Create a note about a weekend in Lisbon”."
 
 _PUNCTUATION = " .,:;!?\"'“”‘’"
@@ -99,7 +103,7 @@ def _remember(words: str) -> Step:
 
 
 def _remind(words: str) -> Step:
-    body = f"{capital(words)}\n\nWritten down on request. Timed reminders are not part of this version yet."
+    body = f"{capital(words)}\n\nWritten down on request. A time can be set under Schedule, beside the goal."
     return _create_note("I cannot ring a bell, but I can write it down.", f"Reminder: {clip(words, 80)}", body)
 
 
@@ -172,6 +176,7 @@ _RULES = (
         _START + r"search (?:my |the )?notes?:?\s+(.+)",
         r"\b(?:do i have|is there) (?:a note|notes|any notes|anything) (?:about|on) (.+)",
     ),
+    _rule(_say(ACROSS), r"\bacross (?:all )?my goals\b"),
     _rule(_look_into, r"\b(?:look into|research|investigate|dig into|find out(?: more)?(?: about)?)\s+(.+)"),
     _rule(_search, _START + r"(?:search|find|look up|look for)(?: for)?\s+(.+)"),
     _rule(

@@ -58,7 +58,12 @@ def test_a_person_sets_a_time_and_changes_their_mind(
     expect(page.get_by_text("Every weekday 08:00: Look for new flats.")).to_be_visible()
     expect(page.get_by_text("Looked in:")).to_be_visible()
     page.goto(f"/threads/{goal.thread_id}/schedule/")
-    page.get_by_role("button", name="Delete: every weekday 08:00").click()
+    delete = page.get_by_role("button", name="Delete: every weekday 08:00")
+    delete.click()
     if script:
-        page.get_by_role("button", name="Delete: every weekday 08:00").click()
+        expect(delete).to_have_text("Delete it?")
+        expect(delete).to_have_text("Delete", timeout=10_000)  # as long as nobody says so
+        expect(delete.locator("svg")).to_be_visible()
+        delete.click()
+        delete.click()
     expect(page.get_by_text("It is deleted.")).to_be_visible()

@@ -4,12 +4,14 @@ Served without websockets, so it also shows that pages work without them.
 """
 
 from collections.abc import Iterator
+from datetime import timedelta
 
 import pytest
 from django.contrib.auth.models import User
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Dialog, Page, Request
 from pytest_django.live_server_helper import LiveServer
 
+from goals import measuring
 from goals.models import Goal
 from memory.models import Source
 from tests.agents.live.test_markdown import PAYLOADS
@@ -91,7 +93,12 @@ def _is_trouble(text: str, kind: str) -> bool:
 
 
 def test_every_page_is_accessible_and_fits(page: Page, goal: Goal) -> None:
-    for path in [*PAGES, f"/goals/{goal.pk}/", f"/goals/{goal.pk}/settings/", f"/goals/{goal.pk}/notes/"]:
+    today = measuring.today_of(goal.user_id)
+    measuring.set_target(goal.thread, "Half marathon time", 115, today + timedelta(days=100), "min")
+    for weeks in range(4):
+        measuring.measure(goal.thread, 122 + weeks, today - timedelta(weeks=weeks))
+    of_goal = [f"/goals/{goal.pk}/{part}" for part in ("", "settings/", "notes/", "measured/")]
+    for path in [*PAGES, *of_goal, "/search/?q=knee"]:
         page.goto(path)
         assert_usable(page)
 

@@ -110,6 +110,18 @@ def test_goals_of_others_cannot_be_talked_to(user: User) -> None:
         chat(user, "--goal", str(GoalFactory().pk))
 
 
+def test_chat_finds_a_goal_by_how_its_title_begins(user: User, types: Callable[..., None]) -> None:
+    types("")
+    for title in ("Run a marathon", "Run", "Move house", "Move on"):
+        GoalFactory(user=user, title=title)
+    assert chat(user, "--goal", "run").startswith("Run. ")
+    assert chat(user, "--goal", "RUN A").startswith("Run a marathon. ")
+    with pytest.raises(CommandError, match="Several goals are called so: Move"):
+        chat(user, "--goal", "move")
+    with pytest.raises(CommandError, match="has no goal sail"):
+        chat(user, "--goal", "sail")
+
+
 def test_what_is_refused_is_said_and_the_talk_goes_on(user: User, types: Callable[..., None]) -> None:
     types("x" * 100_001)
     assert "at most 100,000" in chat(user)

@@ -79,6 +79,15 @@ def test_a_helper_that_was_resumed_is_one_line(client: Client, sender: AgentRun)
     assert "Stop Trail shoes" in job
 
 
+def test_a_helper_that_has_reported_says_how_long_it_took(client: Client, sender: AgentRun) -> None:
+    done = helper(sender, "Trail shoes", status=TaskStatus.COMPLETED)
+    now = timezone.now()
+    began = now - timedelta(seconds=75)
+    AgentRunFactory(thread=done.thread, status=RunStatus.SUCCEEDED, started_at=began, finished_at=now, step=3)
+    (job,) = jobs(page(client))
+    assert "Trail shoes reported 2 runs · 3 steps 1 min" in text_of(job)
+
+
 def test_a_run_that_waits_for_its_model_says_why_and_how_long(client: Client, goal: Goal) -> None:
     due = timezone.now() + timedelta(minutes=5)
     run = AgentRunFactory(thread=goal.thread, status=RunStatus.RETRY_WAIT, due_at=due)

@@ -1,8 +1,9 @@
-"""manage.py chat EMAIL [--goal ID]: talk with an agent in the terminal."""
+"""manage.py chat EMAIL [--goal TITLE]: talk with an agent in the terminal."""
 
 from typing import Any
 from uuid import UUID
 
+from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from agents.management.commands.token import person
@@ -18,16 +19,13 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("email")
-        parser.add_argument("--goal", type=UUID, help="id of a goal; without it you talk with the assistant")
+        parser.add_argument(
+            "--goal", help="title of a goal, or how it begins, or its id; without it you talk with the assistant"
+        )
 
-    def handle(self, *args: Any, email: str, goal: UUID | None, **options: Any) -> None:
+    def handle(self, *args: Any, email: str, goal: str | None, **options: Any) -> None:
         user = person(email)
-        if goal is None:
-            agent: Goal | Any = assistant_of(user)
-        else:
-            agent = Goal.objects.for_user(user).select_related("thread").filter(pk=goal).first()
-            if agent is None:
-                raise CommandError(f"{email} has no goal {goal}.")
+        agent = assistant_of(user) if goal is None else _goal(user, goal)
         self.stdout.write(f"{agent.name()}. Ctrl-C stops a run, an empty line or Ctrl-D leaves.")
         self._talk(Conversation(agent.thread))
 
@@ -65,3 +63,20 @@ class Command(BaseCommand):
                 stopped = True
                 stop_run(run)
                 events = conversation.follow(run)
+
+
+def _goal(user: User, said: str) -> Goal:
+    """
+    Raises:
+        CommandError: no goal of the user is called so, or several are.
+    """
+    mine = Goal.objects.for_user(user).select_related("thread")
+    try:
+        found = mine.filter(pk=UUID(said))
+    except ValueError:
+        found = mine.filter(title__iexact=said) or mine.filter(title__istartswith=said)
+    if len(found) > 1:
+        raise CommandError("Several goals are called so: " + "; ".join(f"{each.title} ({each.pk})" for each in found))
+    if not found:
+        raise CommandError(f"{user.email} has no goal {said}.")
+    return found[0]

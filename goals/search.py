@@ -1,0 +1,186 @@
+"""One box over everything of a user: notes, what was said, earlier sessions, learnings, files, goals (mission E4).
+
+All words must be found, each as the beginning of one; when nothing has them, names that look alike are offered. What
+was said is searched in the live sessions alone: the archives hold the rest.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Final
+from uuid import UUID
+
+from django.contrib.auth.models import User
+from django.db import connection
+from django.urls import reverse
+from django.utils.html import escape
+from django.utils.safestring import SafeString, mark_safe
+
+from agents.live.turns import where_of_message
+from agents.services import assistant_of
+from goals.models import Goal
+from memory.models import ThreadMessage
+from memory.text import clean
+
+MOST: Final = 12
+"""Of each kind."""
+WORDS: Final = 10
+INDEXED: Final = 100_000
+"""Characters of a text that are searched: an index row takes only so many different words (case STO-03)."""
+BEFORE, SHOWN = 80, 240
+"""Characters of the place that is shown: before the first word, and in all."""
+
+
+class Kind(StrEnum):
+    GOAL = "goal"
+    NOTE = "note"
+    MESSAGE = "message"
+    SESSION = "session"
+    LEARNING = "learning"
+    FILE = "file"
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Whose it is: an agent with a conversation."""
+
+    title: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """`shown` is the place in the text, with marks; `name` what it is called, and `of` whose it is."""
+
+    kind: Kind
+    id: UUID
+    thread: UUID
+    name: str
+    shown: SafeString
+    at: datetime
+    address: str
+    of: str
+
+
+# Each finds (kind, id, thread, name, text, at, number) of one user's things.
+PARTS: Final = f"""
+SELECT 'goal' AS kind, g.id, g.thread_id AS thread, g.title AS name, g.description AS text, g.created_at AS at,
+  0 AS number
+FROM goals_goal g WHERE g.user_id = %(user)s
+  AND to_tsvector('simple', g.title || ' ' || left(g.description, {INDEXED})) @@ q
+UNION ALL
+SELECT * FROM (
+  SELECT 'note', n.id, n.thread_id, n.title, left(n.body, {INDEXED}), n.updated_at, 0
+  FROM memory_note n WHERE n.user_id = %(user)s
+    AND to_tsvector('simple', n.title || ' ' || left(n.body, {INDEXED})) @@ q
+  ORDER BY n.updated_at DESC LIMIT {MOST}) notes
+UNION ALL
+SELECT * FROM (
+  SELECT 'message', m.id, t.id, '', left(m.content, {INDEXED}), m.created_at, 0
+  FROM memory_thread t JOIN memory_threadmessage m ON m.thread_id = t.id
+  WHERE t.user_id = %(user)s AND m.message_type = 'text' AND m.source <> 'error'
+    AND NOT m.metadata ?| ARRAY['thinking', 'interim', 'decision', 'schedule']
+    AND m.position > coalesce((SELECT max(h.position) FROM memory_agenthistory h
+      WHERE h.thread_id = t.id AND h.status = 'done'), 0)
+    AND to_tsvector('simple', left(m.content, {INDEXED})) @@ q
+  ORDER BY m.created_at DESC LIMIT {MOST}) messages
+UNION ALL
+SELECT * FROM (
+  SELECT 'session', s.id, s.thread_id, s.title, s.summary || ' … ' || s.text, s.ended_at, 0
+  FROM memory_agenthistory s JOIN memory_thread t ON t.id = s.thread_id
+  WHERE t.user_id = %(user)s AND s.status = 'done'
+    AND to_tsvector('simple', s.title || ' ' || s.summary || ' ' || s.text) @@ q
+  ORDER BY s.ended_at DESC LIMIT {MOST}) sessions
+UNION ALL
+SELECT * FROM (
+  SELECT 'learning', l.id, l.thread_id, '', l.text, l.created_at, l.number
+  FROM memory_learning l WHERE l.user_id = %(user)s AND l.ended_at IS NULL AND to_tsvector('simple', l.text) @@ q
+  ORDER BY l.created_at DESC LIMIT {MOST}) learnings
+UNION ALL
+SELECT * FROM (
+  SELECT 'file', g.id, f.workspace_id, f.path, '', f.updated_at, 0
+  FROM tools_workspacefile f JOIN goals_goal g ON g.thread_id = f.workspace_id
+  WHERE g.user_id = %(user)s
+    AND to_tsvector('simple', regexp_replace(f.path, '[^[:alnum:]]+', ' ', 'g')) @@ q
+  ORDER BY f.updated_at DESC LIMIT {MOST}) files
+"""  # noqa: S608 (constants)
+
+FIND: Final = f"""
+SELECT kind, id, thread, name, at, number,
+  substr(text, greatest(1, strpos(lower(text), lower(%(first)s)) - {BEFORE}), {SHOWN})
+FROM to_tsquery('simple', %(query)s) AS q, LATERAL ({PARTS}) found
+ORDER BY ts_rank(setweight(to_tsvector('simple', left(name, 1000)), 'A')
+  || to_tsvector('simple', left(text, {INDEXED})), q) DESC, at DESC
+"""  # noqa: S608 (constants)
+
+ALIKE: Final = f"""
+SELECT kind, id, thread, name, at, 0, '' FROM (
+  SELECT 'goal' AS kind, g.id, g.thread_id AS thread, g.title AS name, g.created_at AS at
+  FROM goals_goal g WHERE g.user_id = %(user)s
+  UNION ALL
+  SELECT 'note', n.id, n.thread_id, n.title, n.updated_at FROM memory_note n WHERE n.user_id = %(user)s
+  UNION ALL
+  SELECT 'session', s.id, s.thread_id, s.title, s.ended_at
+  FROM memory_agenthistory s JOIN memory_thread t ON t.id = s.thread_id WHERE t.user_id = %(user)s AND s.status = 'done'
+) named
+WHERE strict_word_similarity(%(said)s, name) >= 0.4 ORDER BY strict_word_similarity(%(said)s, name) DESC LIMIT {MOST}
+"""  # noqa: S608 (constants)
+
+
+def search(user: User, said: str) -> list[Hit]:
+    """What has all the words of `said`, best first; nothing for no words. What helpers did is left out."""
+    words = re.findall(r"\w+", clean(said))[:WORDS]
+    if not words:
+        return []
+    query = " & ".join(f"{word}:*" for word in words)
+    rows = _rows(FIND, {"user": user.pk, "query": query, "first": words[0]}) or _rows(
+        ALIKE, {"user": user.pk, "said": " ".join(words)}
+    )
+    owners = _owners(user)
+    return [_hit(row, owners[row[2]], words) for row in rows if row[2] in owners]
+
+
+def _owners(user: User) -> dict[UUID, Owner]:
+    """By thread; also of goals that were put away."""
+    assistant = assistant_of(user)
+    goals = Goal.objects.for_user(user).values_list("thread_id", "title", "pk")
+    found = {thread: Owner(title, reverse("goal", args=[goal])) for thread, title, goal in goals}
+    return found | {assistant.thread_id: Owner(assistant.name(), reverse("assistant"))}
+
+
+def _rows(sql: str, parameters: Mapping[str, Any]) -> Sequence[tuple[Any, ...]]:
+    with connection.cursor() as cursor:
+        cursor.execute(sql, dict(parameters))
+        rows: Sequence[tuple[Any, ...]] = cursor.fetchall()
+    return rows
+
+
+def _hit(row: tuple[Any, ...], owner: Owner, words: Sequence[str]) -> Hit:
+    kind, found, thread, name, at, number, text = row
+    kind = Kind(kind)
+    address = _address(kind, found, thread, name, number, owner)
+    return Hit(kind, found, thread, name, _marked(" ".join(text.split()), words), at, address, owner.title)
+
+
+def _marked(text: str, words: Sequence[str]) -> SafeString:
+    """Text with the words that were looked for marked, each where one begins."""
+    pieces = re.split(rf"\b({'|'.join(map(re.escape, words))})", text, flags=re.IGNORECASE)
+    marked = (f"<mark>{escape(piece)}</mark>" if n % 2 else escape(piece) for n, piece in enumerate(pieces))
+    return mark_safe("".join(marked))  # noqa: S308 (escaped)
+
+
+def _address(kind: Kind, found: UUID, thread: UUID, name: str, number: int, owner: Owner) -> str:
+    match kind:
+        case Kind.NOTE:
+            return reverse("note", args=[found])
+        case Kind.SESSION:
+            return reverse("session", args=[found])
+        case Kind.LEARNING:
+            return f"{reverse('memory', args=[thread])}#l{number}"
+        case Kind.FILE:
+            return reverse("goal_file", args=[found, name])
+        case Kind.MESSAGE:
+            return owner.url + where_of_message(ThreadMessage.objects.select_related("thread").get(pk=found))
+    return owner.url

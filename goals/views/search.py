@@ -1,0 +1,20 @@
+"""One box over everything (mission E4)."""
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_GET
+
+from agents.signed_in import SignedInRequest, signed_in
+from goals.search import search as find
+
+
+@require_GET
+@signed_in
+def search(request: SignedInRequest) -> HttpResponse:
+    query = request.GET.get("q", "")[:200]
+    page = {
+        "here": "search",
+        "query": query,
+        "hits": find(request.user, query),
+    }
+    return render(request, "search.html", page)

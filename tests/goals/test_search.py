@@ -1,0 +1,93 @@
+"""One box over everything (mission E4), within what an index can take (case STO-03)."""
+
+import secrets
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from agents.services import assistant_of
+from goals.models import Goal
+from goals.search import search
+from memory.notes import create_note
+from tests.factories import (
+    AgentHistoryFactory,
+    AgentTaskFactory,
+    GoalFactory,
+    LearningFactory,
+    ThreadMessageFactory,
+    bearer,
+)
+from tools import files
+from tools.file_models import Writer
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def found(user: User, said: str) -> list[tuple[str, str]]:
+    return [(hit.kind.value, hit.name) for hit in search(user, said)]
+
+
+@pytest.fixture
+def filled(goal: Goal) -> Goal:
+    """Something of each kind, with one word in all of it."""
+    Goal.objects.filter(pk=goal.pk).update(title="Run", description="With a fox")
+    create_note(goal.thread, "Animals", "One <b>fox</b> by the river, and a hedgehog.")
+    ThreadMessageFactory(thread=goal.thread, content="I saw a fox today & it saw me.")
+    ThreadMessageFactory(thread=goal.thread, content="A foxy thought", metadata={"thinking": True}, source="agent")
+    AgentHistoryFactory(thread=goal.thread, title="Of foxes", summary="About animals.", text="the fox ran")
+    LearningFactory(thread=goal.thread, text="Is afraid of the fox.")
+    LearningFactory(thread=assistant_of(goal.user).thread, text="Likes every fox.")
+    files.write(goal.thread_id, "pictures/red-fox.txt", iter([b"x"]), files.Hand(Writer.USER))
+    return goal
+
+
+def test_everything_is_found_and_leads_there(filled: Goal, client: Client) -> None:
+    hits = search(filled.user, "FOX")
+    assert sorted({hit.kind.value for hit in hits}) == ["file", "goal", "learning", "message", "note", "session"]
+    assert len(hits) == 7
+    for hit in hits:
+        assert client.get(hit.address.split("#")[0]).status_code == 200, hit.address
+    (message,) = [hit for hit in hits if hit.kind == "message"]
+    assert f"#turn-{message.id}" in message.address
+    page = client.get("/search/?q=fox").text
+    assert "One &lt;b&gt;<mark>fox</mark>&lt;/b&gt; by the river" in page
+    assert "I saw a <mark>fox</mark> today &amp; it saw me." in page
+
+
+@pytest.mark.parametrize(
+    ("said", "notes"),
+    [("hedge riv", 1), ("hedgehog wolf", 0), ("riverr", 0), ("Animols", 1), ("", 0), ("&|!:*()'\\", 0), ("fox\x00", 1)],
+)
+def test_all_words_by_their_beginning_or_names_that_look_alike(said: str, notes: int, filled: Goal) -> None:
+    assert [kind for kind, _name in found(filled.user, said)].count("note") == notes
+
+
+def test_nothing_of_others_and_nothing_of_helpers(filled: Goal) -> None:
+    other = GoalFactory(title="Theirs", description="badger")
+    create_note(other.thread, "badger", "badger")
+    ThreadMessageFactory(thread=other.thread, content="badger")
+    AgentHistoryFactory(thread=other.thread, title="badger", text="badger")
+    LearningFactory(thread=other.thread, text="badger")
+    files.write(other.thread_id, "badger.txt", iter([b"x"]), files.Hand(Writer.USER))
+    assert found(filled.user, "badger") == []
+    assert found(filled.user, "bodger") == []
+    assert len(found(other.user, "badger")) == 6
+    helper = AgentTaskFactory(parent=filled.thread)
+    ThreadMessageFactory(thread=helper.thread, content="weasel")
+    assert found(filled.user, "weasel") == []
+
+
+def test_STO_03_what_is_too_much_for_an_index_is_kept_and_found_by_its_beginning(goal: Goal) -> None:
+    words = [secrets.token_hex(16) for _ in range(6_000)]
+    create_note(goal.thread, "Keys", " ".join(words))
+    create_note(goal.thread, secrets.token_hex(100), secrets.token_hex(50_000))
+    ThreadMessageFactory(thread=goal.thread, content=" ".join(words))
+    assert {kind for kind, _name in found(goal.user, words[0])} == {"note", "message"}
+
+
+def test_over_the_api(filled: Goal, client: Client) -> None:
+    answer = client.get("/api/v1/search?q=hedgehog", headers=bearer(filled.user)).json()
+    (hit,) = answer["results"]
+    assert (hit["kind"], hit["name"]) == ("note", "Animals")
+    assert hit["excerpt"] == "One <b>fox</b> by the river, and a hedgehog."
