@@ -134,9 +134,13 @@ class AgentTask(Agentable):
         ):
             return False
         if outcome == TaskStatus.COMPLETED and self.report_as_note:
-            title, read = clip(self.title, Note.TITLE_LENGTH), Thread.objects.get(pk=self.thread_id).sources
-            create_note(self.parent, title, report[: Note.BODY_LENGTH], Author.AGENT, read)
+            self.result = report
+            create_note(self.parent, *self.as_note(), Author.AGENT, Thread.objects.get(pk=self.thread_id).sources)
         return True
+
+    def as_note(self) -> tuple[str, str]:
+        """Title and body of its report as a note."""
+        return clip(self.title, Note.TITLE_LENGTH), self.result[: Note.BODY_LENGTH]
 
 
 class CallStatus(models.TextChoices):

@@ -33,13 +33,17 @@ class PlanItem(models.Model):
     """
 
     TITLE_LENGTH = 300
+    NUMBER_LENGTH = 8
+
+    proof_gone: bool = False
+    """Of one that is done, whether that is proven no more (`agents.planned`); not in the database."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
     thread = models.ForeignKey(Thread, models.CASCADE, related_name="plan", db_index=False)
     parent = models.ForeignKey("self", models.CASCADE, null=True, related_name="subtasks")
     position = models.PositiveSmallIntegerField()
-    number = models.CharField(max_length=8)
+    number = models.CharField(max_length=NUMBER_LENGTH)
     title = models.CharField(max_length=TITLE_LENGTH)
     status = models.CharField(max_length=10, choices=PlanStatus, default=PlanStatus.OPEN)
     reason = models.TextField(blank=True, default="")
@@ -57,3 +61,8 @@ class PlanItem(models.Model):
 
     def __str__(self) -> str:
         return f"{self.number} {self.title}"
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is still to be done, or again."""
+        return self.status == PlanStatus.OPEN or self.proof_gone

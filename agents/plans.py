@@ -1,31 +1,35 @@
 """Plans: made by an agent for itself, and closed step by step with proof (mission A7, A8)."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from uuid import UUID
+from typing import Annotated
 
-from django.db.models import QuerySet
 from django.db.models.functions import Now
+from pydantic import BaseModel, ConfigDict, Field
 
 from agents.evidence import Claim, NotProven, Proof, proofs
 from agents.plan_item import PlanItem, PlanStatus
+from agents.planned import current_plan, keys_of, marked
 from agents.refusals import Refused
 from memory.models import Thread
-from memory.text import clean, clip
+from memory.text import clean, clip, visible
 
 MOST_TASKS, MOST_SUBTASKS = 5, 12
 
-
-@dataclass(frozen=True, slots=True)
-class Planned:
-    """A task as the model asks for it."""
-
-    title: str
-    subtasks: Sequence[str]
+type Step = Annotated[str, Field(min_length=1, max_length=PlanItem.TITLE_LENGTH)]
 
 
-def make_plan(thread: Thread, tasks: Sequence[Planned]) -> list[PlanItem]:
-    """Let a plan take the place of the one before, of which what is closed stays on record.
+class PlannedTask(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    title: str = Field(min_length=1, max_length=PlanItem.TITLE_LENGTH, description="What is to come of it.")
+    subtasks: list[Step] = Field(
+        min_length=1, max_length=MOST_SUBTASKS, description="Concrete steps, in order; each needs at least one tool."
+    )
+
+
+def make_plan(thread: Thread, tasks: Sequence[PlannedTask]) -> list[PlanItem]:
+    """Let a plan take the place of the one before, of which what is closed stays on record. A subtask that was proven
+    there and has the same words here is done here, too.
 
     Raises:
         Refused: a title is blank.
@@ -33,11 +37,12 @@ def make_plan(thread: Thread, tasks: Sequence[Planned]) -> list[PlanItem]:
     items = list(_items(thread, tasks))
     if not all(item.title for item in items):
         raise Refused("blank", "A task or a subtask has no words. Nothing was planned.")
+    _carry_over(thread, items)
     PlanItem.objects.filter(thread=thread).current().update(status=PlanStatus.DROPPED)
     return PlanItem.objects.bulk_create(items)
 
 
-def _items(thread: Thread, tasks: Sequence[Planned]) -> Iterator[PlanItem]:
+def _items(thread: Thread, tasks: Sequence[PlannedTask]) -> Iterator[PlanItem]:
     position = 0
     for n, task in enumerate(tasks, 1):
         parent = None
@@ -48,15 +53,32 @@ def _items(thread: Thread, tasks: Sequence[Planned]) -> Iterator[PlanItem]:
                 parent=parent,
                 position=position,
                 number=f"{n}.{m}" if m else str(n),
-                title=clip(clean(title), PlanItem.TITLE_LENGTH),
+                title=clip(visible(title), PlanItem.TITLE_LENGTH),
             )
             parent = parent or item
             position += 1
             yield item
 
 
+def _carry_over(thread: Thread, items: Sequence[PlanItem]) -> None:
+    """Each step that was proven counts once."""
+    before = [item for branch in current_plan(thread.pk) for item in branch.subtasks]
+    proven = [item for item in before if item.status == PlanStatus.DONE and not item.proof_gone]
+    for item in items:
+        same = next((each for each in proven if each.title.casefold() == item.title.casefold()), None)
+        if item.parent is not None and same is not None:
+            proven.remove(same)
+            for name in ("status", "reason", "evidence", "closed_at"):
+                setattr(item, name, getattr(same, name))
+    for task in items:
+        below = [item for item in items if item.parent is task]
+        if below and all(item.status == PlanStatus.DONE for item in below):
+            task.status, task.closed_at = PlanStatus.DONE, max(item.closed_at for item in below if item.closed_at)
+
+
 def close(thread: Thread, number: str, *, success: bool, reason: str, claims: Sequence[Claim]) -> PlanItem:
-    """Close a subtask of the plan that holds, and its task with the last of them. Must be called in a transaction.
+    """Close a subtask of the plan that holds, and its task with the last of them. One whose proof was taken back since
+    is closed anew. Must be called in a transaction.
 
     Args:
         reason: what came of it, or why it cannot be done; for people.
@@ -66,7 +88,7 @@ def close(thread: Thread, number: str, *, success: bool, reason: str, claims: Se
         Refused: there is no such subtask, it is closed, or what is claimed is not proven; it stays open.
     """
     item = _open_subtask(thread, number)
-    reason = clean(reason).strip()
+    reason = visible(clean(reason)).strip()
     if not reason:
         raise Refused("blank", "Say what came of it, or why it cannot be done.")
     shown = _proven(item, claims) if success else []
@@ -78,35 +100,37 @@ def close(thread: Thread, number: str, *, success: bool, reason: str, claims: Se
 
 
 def _open_subtask(thread: Thread, number: str) -> PlanItem:
-    items = PlanItem.objects.select_for_update(no_key=True).filter(thread=thread).current()
-    item = items.filter(number=number.strip(), parent__isnull=False).first()
+    subtasks = PlanItem.objects.select_for_update(no_key=True).filter(thread=thread, parent__isnull=False).current()
+    items = marked(subtasks)
+    item = next((each for each in items if each.number == number.strip()), None)
     if item is None:
-        known = ", ".join(items.filter(parent__isnull=False, status=PlanStatus.OPEN).values_list("number", flat=True))
+        known = ", ".join(each.number for each in items if each.is_open)
         raise Refused("no_subtask", f"There is no subtask {clip(number, 20)!r}. Open ones: {known or 'none'}.")
-    if item.status != PlanStatus.OPEN:
+    if not item.is_open:
         raise Refused("closed", f"Subtask {item.number} is {item.status} already.")
     return item
 
 
 def _proven(item: PlanItem, claims: Sequence[Claim]) -> list[Proof]:
-    """What proves the item done. One proof, however large, closes one subtask."""
+    """What proves the item done. One deed, however large, proves one subtask."""
     try:
         shown = proofs(item, claims)
     except NotProven as problem:
         raise Refused("not_proven", f"Subtask {item.number} stays open. {problem}") from problem
-    others = PlanItem.objects.filter(thread=item.thread_id, status=PlanStatus.DONE).exclude(pk=item.pk)
-    used = {each["key"] for evidence in others.values_list("evidence", flat=True) for each in evidence}
-    if used.issuperset(proof.key for proof in shown):
-        raise Refused(
-            "not_proven",
-            f"Subtask {item.number} stays open. All that was named has proved another subtask already; "
-            "name what was done for this one.",
-        )
+    others = PlanItem.objects.filter(thread=item.thread_id).current().filter(status=PlanStatus.DONE).exclude(pk=item.pk)
+    used = {key: other.number for other in others for key in keys_of(other)}
+    for proof in shown:
+        if proof.key in used:
+            raise Refused(
+                "not_proven",
+                f"Subtask {item.number} stays open. {proof.words!r} has proved subtask {used[proof.key]} already; "
+                "name only what was done for this one.",
+            )
     return shown
 
 
 def _save(item: PlanItem, status: PlanStatus, reason: str, evidence: list[dict[str, str]]) -> None:
-    item.status, item.reason, item.evidence = status, reason, evidence
+    item.status, item.reason, item.evidence, item.proof_gone = status, reason, evidence, False
     PlanItem.objects.filter(pk=item.pk).update(status=status, reason=reason, evidence=evidence, closed_at=Now())
 
 
@@ -116,17 +140,3 @@ def _close_parent(item: PlanItem) -> None:
     if PlanStatus.OPEN not in states:
         status = PlanStatus.DONE if states == {PlanStatus.DONE} else PlanStatus.FAILED
         _save(item.parent, status, "", [])
-
-
-def current_plan(thread_id: UUID) -> QuerySet[PlanItem]:
-    """The plan of an agent that holds, each task before its subtasks."""
-    return PlanItem.objects.filter(thread=thread_id).current()
-
-
-def told(thread_id: UUID) -> str:
-    """The plan for its agent: what is closed and how, and what comes next."""
-    items = list(current_plan(thread_id))
-    lines = [f"{'  ' if item.parent_id else ''}{item.number} {item.title} [{item.status}]" for item in items]
-    following = next((item for item in items if item.parent_id and item.status == PlanStatus.OPEN), None)
-    end = f"Next: {following}" if following else "All subtasks are closed: tell the user what came of them."
-    return "\n".join([*lines, end])

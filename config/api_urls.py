@@ -11,6 +11,7 @@ from agents.api.docs import Docs, Schema
 from agents.api.learnings import AssistantLearnings, OneLearning
 from agents.api.mcp import AcceptMcpTools, CheckMcpServer, McpServers, OneMcpServer
 from agents.api.models import Models
+from agents.api.plans import AssistantPlan
 from agents.api.prices import OnePrice, Prices
 from agents.api.threads import AssistantEvents, AssistantMessages
 from goals.api.actions import Actions
@@ -30,6 +31,7 @@ from goals.api.parts import (
     OnePart,
     OneProposal,
 )
+from goals.api.plans import GoalPlan
 from goals.api.runs import OneRun, RestartRun, RetryRun, RunActions, Runs, StopRun
 from goals.api.schedules import AssistantSchedules, BeginSchedule, GoalSchedules, OneSchedule
 from goals.api.search import Search
@@ -53,6 +55,7 @@ urlpatterns = declared(
         path("notes/<id:note_id>/versions", NoteVersions.as_view(), name="note_versions"),
         path("notes/<id:note_id>/versions/<id:version_id>/restore", RestoreNote.as_view(), name="note_restore"),
         path("goals/<id:goal_id>/learnings", GoalLearnings.as_view(), name="goal_learnings"),
+        path("goals/<id:goal_id>/plan", GoalPlan.as_view(), name="goal_plan"),
         path("learnings/<id:learning_id>", OneLearning.as_view(), name="learning"),
         path("goals/<id:goal_id>/schedules", GoalSchedules.as_view(), name="goal_schedules"),
         path("agent/schedules", AssistantSchedules.as_view(), name="agent_schedules"),
@@ -95,6 +98,7 @@ urlpatterns = declared(
         path("budgets/<id:budget_id>/more", MoreBudget.as_view(), name="budget_more"),
         path("agent/messages", AssistantMessages.as_view(), name="agent_messages"),
         path("agent/learnings", AssistantLearnings.as_view(), name="agent_learnings"),
+        path("agent/plan", AssistantPlan.as_view(), name="agent_plan"),
         path("agent/events", AssistantEvents.as_view(), name="agent_events"),
         path("mcp-servers", McpServers.as_view(), name="mcp_servers"),
         path("mcp-servers/<id:server_id>", OneMcpServer.as_view(), name="mcp_server"),

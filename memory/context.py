@@ -12,7 +12,6 @@ from memory.text import clip
 
 NOTES_LISTED = 30
 
-type Plan = Sequence[tuple[str, str, str]]
 type Told = Mapping[str, str]
 """A digest of each section of the context as the model was last told it, by name; of one that was empty there is none.
 """
@@ -27,22 +26,14 @@ class Context:
     told: Told | None = None
 
 
-def context_for(
-    thread: Thread, now: datetime, time_zone: str, remembered: Mapping[str, str], plan: Plan = ()
-) -> Context:
-    """Time context, the plan as long as something of it is open, and what is remembered where that has changed since
-    the model was last told.
+def context_for(thread: Thread, now: datetime, time_zone: str, remembered: Mapping[str, str]) -> Context:
+    """Time context, and what is remembered where that has changed since the model was last told.
 
     Args:
         remembered: by section, such as notes, its lines; empty when there are none (any more).
-        plan: (number, title, status) of the tasks and subtasks of the plan that holds.
     """
     local = now.astimezone(zoneinfo.ZoneInfo(time_zone))
     parts = [f"<time>{local:%A}, {local.day} {local:%B %Y, %H:%M} ({time_zone})</time>"]
-    if any(status == "open" for _number, _title, status in plan):
-        parts.append(
-            _section("plan", "\n".join(escape(f"{number} {title} [{state}]") for number, title, state in plan))
-        )
     told = {name: hashlib.sha256(lines.encode()).hexdigest() for name, lines in remembered.items() if lines}
     parts += [
         _section(name, lines or "None any more.")

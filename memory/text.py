@@ -15,6 +15,11 @@ _PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 _JOINED = re.compile("[\u0300-\u036f\u200d\u20e3\ufe00-\ufe0f\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]")
 _FLAG = re.compile("[\U0001f1e6-\U0001f1ff]")
 
+UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
+"""Control characters, and those of no width or that turn the order of reading; but for line breaks and tabs."""
+
+_JOINERS = "\u200c\u200d"
+
 _MARKS_OF_LINES = re.compile(r"^[ \t]*(?:[-*+>]|\d+[.)]|`{3,}\S*)[ \t]*(?:\[[ xX]\][ \t]*)?", re.MULTILINE)
 _HEADING = re.compile(r"^[ \t]*#{1,6}[ \t].*$", re.MULTILINE)
 
@@ -25,6 +30,14 @@ def clean(text: str) -> str:
         return text
     joined = _PAIR.sub(lambda pair: pair[0].encode("utf-16", "surrogatepass").decode("utf-16"), text)
     return _UNSTORABLE.sub(REPLACEMENT, joined)
+
+
+def visible(text: str) -> str:
+    """Return `text` without what is `UNSEEN` (threat T17), but for joiners between what is seen, of which emoji and
+    words of some scripts are made."""
+    if not UNSEEN.sub("", text).strip():
+        return ""
+    return UNSEEN.sub(lambda found: found[0] if found[0] in _JOINERS else "", text)
 
 
 def clean_json(value: object) -> JsonValue:

@@ -158,7 +158,6 @@ class Tool[A: Arguments](ABC):
     foreign: what it returns was written outside, and none of it by the model; an address in it may be opened (T10). It
         labels that itself (`tools.untrusted`), so that its own words stand beside it.
     stopping_seconds: beyond WAYMARK_STOP_GRACE_SECONDS, which a call that is stopped takes to say what it has done.
-    is_work: a call can prove that a step of a plan was done (mission A8); one that only speaks or plans cannot.
     """
 
     name: str
@@ -175,7 +174,6 @@ class Tool[A: Arguments](ABC):
     contained: ClassVar[bool] = False
     speaks: ClassVar[bool] = False
     foreign: ClassVar[bool] = False
-    is_work: ClassVar[bool] = True
     timeout_seconds: float = 30.0
     stopping_seconds: ClassVar[float] = 0.0
     Arguments: type[A]
@@ -217,9 +215,20 @@ class Tool[A: Arguments](ABC):
         """Whether one call is `contained`, where that depends on its arguments."""
         return self.contained
 
+    @property
+    def is_work(self) -> bool:
+        """Whether a call can prove that a step of a plan was done (mission A8). One that only speaks or plans cannot,
+        nor one that only reads, unless it looks up what lies outside."""
+        return self.effect is not Effect.PURE
+
     def went_well(self, observation: str) -> bool:
         """Whether a call that is done and gave this back was a success, as far as it proves anything (mission A8)."""
         return True
+
+    def counts_unchanged(self, arguments: A) -> bool:
+        """Whether a call proves something although it has changed nothing that is on record, because what it did or
+        looked at lies outside (mission A8)."""
+        return self.reversal is not Reversal.UNDOABLE
 
     def withheld(self) -> str:
         """Why nobody is offered the tool on this machine, in a sentence; empty when it is offered. Asked before every

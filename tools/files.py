@@ -61,7 +61,8 @@ class Hand:
 
 
 def write(thread_id: UUID, path: str, chunks: Iterator[bytes], hand: Hand) -> UndoRecord:
-    """Let a file hold something, in one step; folders on the way are made. Returns what was changed.
+    """Let a file hold something, in one step; folders on the way are made. Returns what was changed. What an agent
+    finds as it wants it stays whose it was.
 
     Raises:
         FileRefused: the path leads nowhere, something else is there, or the workspace is full. Nothing was written.
@@ -79,7 +80,10 @@ def write(thread_id: UUID, path: str, chunks: Iterator[bytes], hand: Hand) -> Un
             record = recorded([change(thread_id, "/".join(parts), before, content)])
             _intend(hand, thread_id, record)
             hand.may_write(record)
-            put(workspace, folder, staged, "/".join(parts), content, hand)
+            if record.changes or hand.writer is not Writer.AGENT:
+                put(workspace, folder, staged, "/".join(parts), content, hand)
+            else:
+                staged.unlink()
     except Exception as error:
         if _withdrawn(hand, staged) and isinstance(error, OutOfReach | OSError):
             raise FileRefused(reason(error)) from error

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Self
 from uuid import UUID
 
+from django.db.models import Q
 from django.db.models.functions import Now
 
 from memory.ids import new_id
@@ -17,7 +18,7 @@ from memory.text import clip
 from tools import registry
 from tools.base import Effect, Reversal, Risk
 from tools.changes import Change, Finding, Image, UndoRecord, Verdict, compared
-from tools.models import ActionStatus, AgentAction
+from tools.models import ActionStatus, AgentAction, of_agent
 from tools.restoring import CannotRestore, Restorer, all_restorers
 
 NAME = "undo_action"
@@ -81,10 +82,12 @@ class Standing:
 
 
 def recent(owner: int, thread_id: UUID, most: int) -> Iterable[AgentAction]:
-    """The last calls of a thread's agent that did something, the newest first."""
+    """The last calls of a thread's agent and its helpers that did something or looked outside, the newest first."""
     mine = AgentAction.objects.with_standing().defer("undo", "output", "arguments")
-    did = mine.filter(user_id=owner, thread_id=thread_id, status=ActionStatus.DONE, run__isnull=False)
-    return did.exclude(effect=Effect.PURE).order_by("-created_at", "-step", "-position")[:most]
+    did = mine.filter(of_agent(thread_id), user_id=owner, status=ActionStatus.DONE, run__isnull=False)
+    work = [name for name, tool in registry.tools_of(owner).items() if tool.is_work]
+    told_of = did.filter(~Q(effect=Effect.PURE) | Q(tool__in=work)).select_related("thread__agents_agenttask")
+    return told_of.order_by("-created_at", "-step", "-position")[:most]
 
 
 def told(action: AgentAction) -> str:

@@ -15,6 +15,7 @@ from agents.connections import Choice, Chosen, choose
 from agents.engine.journal import NextCall
 from agents.engine.retries import RetryPolicy
 from agents.models import ModelConnection
+from agents.planned import to_remind_of
 from agents.prices import PRICES, read
 from agents.prompts import render
 from agents.providers.pricing import Prices
@@ -97,8 +98,7 @@ SELECT run.trigger, run.context_type, coalesce(u.time_zone, 'Etc/UTC'), person.i
     ORDER BY created_at DESC LIMIT {NOTES_LISTED}) n),
   (SELECT coalesce(jsonb_agg(jsonb_build_array(l.number, l.text, l.sources) ORDER BY l.number), '[]')
     FROM memory_learning l WHERE l.thread_id = t.id AND l.ended_at IS NULL),
-  (SELECT coalesce(jsonb_agg(jsonb_build_array(p.number, p.title, p.status) ORDER BY p.position), '[]')
-    FROM agents_planitem p WHERE p.thread_id = t.id AND p.status <> 'dropped'),
+  EXISTS (SELECT FROM agents_planitem p WHERE p.thread_id = t.id AND p.status <> 'dropped'),
   {LAST_SUMMARIES}, {PRICES.format(user="t.user_id")},
   {columns(Thread, "t")}, {columns(ModelConnection, "c")}, {columns(ModelConnection, "s")}
 FROM memory_agentrun run
@@ -116,7 +116,7 @@ def summon(run_id: UUID) -> Summons | None:
     rows = pool.execute(SUMMON, {"run": run_id, "live": [*LIVE]})
     if not rows:
         return None
-    trigger, context_type, time_zone, is_staff, notes, learnings, plan, summaries, prices, *rest = rows[0]
+    trigger, context_type, time_zone, is_staff, notes, learnings, has_plan, summaries, prices, *rest = rows[0]
     values = iter(rest)
     thread = instance(Thread, [*islice(values, width(Thread))])
     default, stand_in = _connection(values), _connection(values)
@@ -128,6 +128,8 @@ def summon(run_id: UUID) -> Summons | None:
         remembered: dict[str, str] = {}
         if agentable.remembers:
             remembered = {"learnings": learned(learnings), "notes": noted(notes), **agentable.remembered()}
+        if has_plan:
+            remembered["plan"] = to_remind_of(thread.pk)
         return Summons(
             agentable=agentable,
             thread=thread,
@@ -145,7 +147,7 @@ def summon(run_id: UUID) -> Summons | None:
             ),
             policy=Policy(modes, partial(is_trusted, agentable.trusted_as())),
             packs=packs,
-            context=context_for(thread, timezone.now(), time_zone, remembered, plan),
+            context=context_for(thread, timezone.now(), time_zone, remembered),
             prices=read(prices),
             is_staff=is_staff,
             stand_in=stand_in,

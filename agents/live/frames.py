@@ -59,8 +59,7 @@ class Piece:
 def pieces(screen: Screen, text: str) -> list[Piece]:
     """Return what is on a screen, with `text` as the text on its way."""
     turns = [Piece(f"#turn-{drawn.id}", with_live(drawn.html, screen.live, text), drawn.id) for drawn in screen.drawn]
-    parts = [Piece("#bar", screen.bar), Piece("#queue", screen.queue)]
-    return [*turns, *parts, Piece("#panel-body", screen.panel)] if screen.panel else [*turns, *parts]
+    return [*turns, Piece("#bar", screen.bar), Piece("#queue", screen.queue), Piece("#panel-body", screen.panel)]
 
 
 def frame(seq: str, content: str, say: str = "") -> str:

@@ -19,7 +19,7 @@ from agents.live import turns
 from agents.live.cells import turn_html, with_live
 from agents.live.snapshot import Place, place
 from agents.models import AgentTask, CallStatus, ModelCall, UserAgent
-from agents.plans import current_plan
+from agents.planned import current_plan
 from agents.services import assistant_of
 from memory.models import AgentRun, Learning, Note, RunStatus, Thread
 from tools.file_models import WorkspaceFile
@@ -125,20 +125,19 @@ def _live(thread: Thread) -> AgentRun | None:
 
 def _screen(thread: Thread, where: Place, live: AgentRun | None, shown: list[turns.Turn], older: UUID | None) -> Screen:
     agent = agentable_of(thread)
-    has_panel = thread.kind != UserAgent.kind()
     return Screen(
         thread=thread,
         where=where,
         live=live,
         drawn=[Drawn(turn.id, turn_html(turn)) for turn in shown],
         older=older,
-        bar=bar(agent, live, has_panel=has_panel),
+        bar=bar(agent, live),
         queue=render_to_string("agents/parts/queue.html", {"waiting": turns.waiting(thread)}),
-        panel=panel(agent) if has_panel else SafeString(),
+        panel=panel(agent),
     )
 
 
-def bar(agent: Agentable, live: AgentRun | None, *, has_panel: bool) -> SafeString:
+def bar(agent: Agentable, live: AgentRun | None) -> SafeString:
     tone, mark = _CHIPS[RunStatus(live.status)] if live else ("", "")
     context = {
         "agent": agent,
@@ -149,7 +148,6 @@ def bar(agent: Agentable, live: AgentRun | None, *, has_panel: bool) -> SafeStri
         "statuses": RunStatus,
         "full": live is not None and live.status == RunStatus.QUEUED and is_full(live.thread.user),
         "asks_again": live is not None and asks_again(live),
-        "has_panel": has_panel,
     }
     return render_to_string("agents/parts/bar.html", context)
 
@@ -170,12 +168,16 @@ def panel(agent: Agentable) -> SafeString:
     learnings = Learning.objects.filter(thread=thread).current()
     runs = AgentRun.objects.filter(thread=thread)
     files = WorkspaceFile.objects.filter(workspace=thread.pk)
+    plan = current_plan(thread.pk)
+    steps = [item for branch in plan for item in branch.subtasks]
     context = {
         "agent": agent,
         "thread": thread,
         "files": files.order_by("-updated_at")[:FILES_SHOWN],
         "files_count": files.count(),
-        "plan": current_plan(thread.pk),
+        "plan": plan,
+        "plan_steps": len(steps),
+        "plan_closed": sum(not item.is_open for item in steps),
         "beside": agent.beside(),
         "ahead": agent.ahead(),
         "notes": notes.defer("body")[:NOTES_SHOWN],

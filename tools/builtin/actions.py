@@ -21,7 +21,8 @@ class HowMany(Arguments):
 class ListRecentActions(Tool[HowMany]):
     name = "list_recent_actions"
     description = (
-        "List what you have done in this conversation, the newest first, with ids, and whether it can be undone."
+        "List what you, and helpers that you have sent off, have done in this conversation, the newest first, with "
+        "ids, and whether you can undo it."
     )
     wording = Wording("history", "Looking at what was done", "Looked at what was done", "Could not look at that")
     is_work = False
@@ -83,6 +84,7 @@ def _was_contained(action: AgentAction, context: ToolContext) -> bool:
 
 
 def _line(action: AgentAction) -> str:
+    helper = getattr(action.thread, "agents_agenttask", None)
     possible = "can be undone" if vars(action)["reversible"] else "cannot be undone"
-    state = "undone" if action.undone else possible
+    state = "undone" if action.undone else f"by the helper {helper.title!r}" if helper else possible
     return f"- {told(action)} (id {action.pk}, {action.created_at:%Y-%m-%d %H:%M} UTC, {state})"

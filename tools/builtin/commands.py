@@ -17,7 +17,6 @@ from tools.changes import Change, UndoRecord
 from tools.file_models import Writer
 from tools.file_settling import is_all_agents_own, remember_folders, settle, sources_of
 from tools.sandbox import selftest
-from tools.sandbox.folder import Folder
 from tools.sandbox.listing import Scan
 from tools.sandbox.run import Ended, Ending, run
 
@@ -86,6 +85,10 @@ class RunCmd(Tool[Command]):
         """How it ended is said first, after a label if there is one."""
         return any(line.startswith("Exit code 0 after ") for line in observation.splitlines()[:2])
 
+    def counts_unchanged(self, arguments: Command) -> bool:
+        """A check proves something, a look at what is there anyhow does not."""
+        return words_of(arguments.command)[0].rpartition("/")[2] not in _READERS
+
     def subject(self, arguments: Command) -> str:
         return clip(arguments.command, 80)
 
@@ -95,12 +98,13 @@ class RunCmd(Tool[Command]):
         argv = words_of(arguments.command)
         hand = files.Hand(Writer.COMMAND, context.sources)
         try:
-            _, before = settle(context.thread_id, hand, keep=True)
+            folder = files.ready(context.thread_id)
+            _, before = settle(context.thread_id, files.Hand(Writer.USER, context.sources), keep=True)
         except files.FileRefused as refused:
             raise ToolError(f"{refused} Nothing was run.") from refused
         sources = sources_of(context.thread_id, before.files.values())
         context.cancel.check()
-        ended = run(Folder(context.thread_id), argv, context.cancel)
+        ended = run(folder, argv, context.cancel)
         changes, after = _looked_up(context.thread_id, hand)
         remember_folders(context.thread_id, after.folders - before.folders)
         sources += sources_of(context.thread_id, after.files.values())

@@ -18,6 +18,7 @@ from tools.untrusted import wrapped
 # What stands around a part of a page, in characters: the part must fit into an observation with it.
 AROUND: Final = 1_500
 LEAST_PART: Final = 1_000
+FOUND_NOTHING: Final = "Nothing was found. Other words may find something."
 NOT_GIVEN: Final = (
     "This address was not opened. Only addresses are that stand, exactly so, in what the user wrote or in what "
     "web_search and web_fetch brought back here. Search for the page, or ask the user to write its whole address."
@@ -43,6 +44,7 @@ class WebSearch(Tool[Question]):
     )
     wording = Wording("globe", "Searching the web", "Searched the web", "Could not search the web")
     foreign = True
+    is_work = True
     timeout_seconds = 60.0
     Arguments = Question
 
@@ -51,6 +53,9 @@ class WebSearch(Tool[Question]):
 
     def subject(self, arguments: Question) -> str:
         return f"“{clip(arguments.query, 60)}”"
+
+    def went_well(self, observation: str) -> bool:
+        return observation != FOUND_NOTHING
 
     def run(self, arguments: Question, context: ToolContext) -> Outcome:
         """The query is not repeated: an address that the model has put into it would come back as if found. An answer
@@ -66,7 +71,7 @@ class WebSearch(Tool[Question]):
             raise ToolError(wrapped(chosen.name, str(failed)), (chosen.name,)) from failed
         summary = f"{self.subject(arguments)}, {len(hits)} found"
         if not hits:
-            return Outcome("Nothing was found. Other words may find something.", summary)
+            return Outcome(FOUND_NOTHING, summary)
         listed = "\n\n".join(f"{number}. {_told(hit)}" for number, hit in enumerate(hits, 1))
         return Outcome(wrapped(chosen.name, listed), summary, sources=(chosen.name,))
 
@@ -86,6 +91,7 @@ class WebFetch(Tool[Place]):
     )
     wording = Wording("globe", "Reading a page", "Read a page", "Could not read the page")
     foreign = True
+    is_work = True
     timeout_seconds = 60.0
     Arguments = Place
 

@@ -76,6 +76,7 @@ class McpTool(Tool[Anything]):
     """
 
     Arguments = Anything
+    is_work = True
 
     def __init__(
         self, server_id: UUID, server: str, definition: Definition, *, reads_only: bool, is_program: bool = False

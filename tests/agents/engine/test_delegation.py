@@ -181,7 +181,7 @@ def test_a_context_type_chooses_the_prompt_of_its_own_agent_only(
 
 
 def test_an_error_in_a_mode_is_tried_again_in_that_mode(goal: Goal, llm: LLMServer, rung: list[UUID]) -> None:
-    llm.script([Reply(text="")])
+    llm.script([Reply(calls=[("search_notes", {"query": query})]) for query in ("a", "b", "c")])  # as many as it may
     services.wake(goal.thread, Trigger.MESSAGE, "agent_check_in")
     work(rung)
     services.retry(ThreadMessage.objects.get(source=Source.ERROR))

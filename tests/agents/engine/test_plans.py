@@ -1,25 +1,23 @@
 """Plans of agents, and that a step is closed only by what was really done (mission A7, A8)."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.test import Client
 from pytest_django import Settings
 
-from agents.models import PlanItem
-from agents.stopping import stop_run
+from agents.models import AgentTask, PlanItem, TaskStatus
+from agents.plans import PlannedTask, make_plan
+from agents.services import assistant_of
 from agents.undoing import take_back
 from goals.models import Goal
-from memory.models import AgentRun, Author, Note
-from memory.notes import create_note
-from tests.factories import GoalFactory
+from memory.models import AgentRun
 from tests.llm_script import Reply
 from tests.llm_server import LLMServer
-from tests.world import World
-from tools import filing
 from tools.models import AgentAction
-from tools.sandbox.folder import Folder
 
 type Say = Callable[[str], AgentRun]
 type Call = tuple[str, dict[str, Any]]
@@ -27,6 +25,7 @@ type Call = tuple[str, dict[str, Any]]
 SHOES = {"title": "Find shoes", "subtasks": ["Write a list", "Keep it"]}
 PLAN: Call = ("make_plan", {"tasks": [SHOES, {"title": "Buy", "subtasks": ["Ask"]}]})
 LIST: Call = ("write_file", {"path": "list.md", "content": "- red"})
+SEND: Call = ("create_task", {"title": "Look", "instructions": "Look it up", "report_as_note": True})
 NOTE: Call = ("create_note", {"title": "Shoes", "body": "red"})
 
 
@@ -52,6 +51,16 @@ def does(say: Say, llm: LLMServer, *calls: Call) -> list[str]:
     return results[-len(calls) :] if calls else []
 
 
+def helped(say: Say, llm: LLMServer, *calls: Call) -> None:
+    """Let the agent make these calls, one of which sends a helper off, which writes a file and reports."""
+    llm.reset()
+    llm.script([*(Reply(calls=[call]) for call in calls), Reply("It is on its way.")])
+    llm.script([Reply(calls=[("write_file", {"path": "found.md", "content": "red"})]), Reply("Found.")], "Look it up")
+    llm.always(Reply("Good."))
+    say("Go on")
+    assert AgentTask.objects.get().status == TaskStatus.COMPLETED
+
+
 def states(goal: Goal) -> dict[str, str]:
     return dict(PlanItem.objects.for_user(goal.user).current().values_list("number", "status"))
 
@@ -71,9 +80,39 @@ def test_a_plan_is_made_closed_step_by_step_and_told_of(goal: Goal, say: Say, ll
     (end,) = does(say, llm, closes(subtask="2.1", success=False, reason="Nobody answers."))
     assert end.endswith("All subtasks are closed: tell the user what came of them.")
     assert states(goal)["2"] == "failed"
-    llm.script([Reply(text="Good.")])
+    llm.script([Reply(text="Good."), Reply(text="Bye.")])
     say("Thank you")
+    assert "<plan>\nNone any more.\n</plan>" in llm.requests[-1].last_user_text
+    say("Bye")
     assert "<plan>" not in llm.requests[-1].last_user_text
+
+
+def test_an_open_plan_is_told_when_it_has_changed_and_not_with_every_message(
+    goal: Goal, say: Say, llm: LLMServer
+) -> None:
+    does(say, llm, PLAN)
+    for words in ("One", "Two", "Three"):
+        does(say, llm, *([LIST, closes(("file", "list.md"))] if words == "Two" else []))
+        llm.script([Reply(text="Yes.")])
+        say(words)
+    said = [str(message["content"]) for message in llm.requests[-1].messages if message["role"] == "user"]
+    assert sum("<plan>" in text for text in said) == 2, "once as it was made, once as a step was closed"
+
+
+def test_a_proven_step_of_the_same_words_stays_done_in_a_new_plan(goal: Goal, say: Say, llm: LLMServer) -> None:
+    does(say, llm, PLAN, LIST, closes(("file", "list.md"), reason="Red ones."), NOTE)
+    again: Call = ("make_plan", {"tasks": [{"title": "Shoes", "subtasks": ["Pay", "write a  list", "Write a list"]}]})
+    (told, *_) = does(say, llm, again)
+    assert told == (
+        "1 Shoes [open]\n  1.1 Pay [open]\n  1.2 write a list [done]\n  1.3 Write a list [open]\nNext: 1.1 Pay"
+    )
+    carried = PlanItem.objects.current().get(number="1.2")
+    assert (carried.reason, carried.evidence[0]["words"], carried.closed_at is None) == ("Red ones.", "list.md", False)
+    does(say, llm, ("make_plan", {"tasks": [{"title": "Shoes", "subtasks": ["Write a list"]}]}))
+    assert states(goal) == {"1": "done", "1.1": "done"}
+    take_back(AgentAction.objects.get(tool="write_file"), goal.user)
+    does(say, llm, PLAN)
+    assert states(goal)["1.1"] == "open", "its proof was gone"
 
 
 @pytest.mark.parametrize("tool", ["write_file", "create_note"])
@@ -95,152 +134,51 @@ def test_a_new_plan_takes_the_place_of_the_old_and_a_step_is_closed_once(goal: G
     assert PlanItem.objects.filter(evidence__0__words="list.md").count() == 1, "but stays on record"
 
 
-def nothing(goal: Goal, say: Say, llm: LLMServer) -> Call:
-    """It names nothing."""
-    return closes()
-
-
-def only_words(goal: Goal, say: Say, llm: LLMServer) -> Call:
-    """It has only said so."""
-    does(say, llm, ("send_message", {"text": "I have written the list."}))
-    return closes(("action", "send_message"))
-
-
-def its_plan(goal: Goal, say: Say, llm: LLMServer) -> Call:
-    """It has planned it."""
-    return closes(("action", "make_plan"))
-
-
-def no_such_action(goal: Goal, say: Say, llm: LLMServer) -> Call:
-    return closes(("action", str(goal.pk)))
-
-
-def never_called(goal: Goal, say: Say, llm: LLMServer) -> Call:
-    return closes(("action", "write_file"))
-
-
-def failed(goal: Goal, say: Say, llm: LLMServer) -> Call:
-    """It has tried."""
-    does(say, llm, ("write_file", {"path": "../list.md", "content": "x"}))
-    return closes(("action", "write_file"))
-
-
-def denied(goal: Goal, say: Say, llm: LLMServer) -> Call:
-    """It waits for its user's word."""
-    does(say, llm, ("send_email", {"text": "hello"}))
-    stop_run(AgentRun.objects.latest("created_at"))
-    return closes(("action", "send_email"))
-
-
-def undone(goal: Goal, say: Say, llm: LLMServer) -> Call:
-    """Its user has taken it back."""
-    does(say, llm, NOTE)
-    take_back(AgentAction.objects.get(tool="create_note"), goal.user)
-    return closes(("action", "create_note"))
-
-
-def undone_by_itself(goal: Goal, say: Say, llm: LLMServer) -> Call:
-    """It has taken it back itself, and names the undo."""
-    does(say, llm, NOTE)
-    does(say, llm, ("undo_action", {"id": str(AgentAction.objects.get(tool="create_note").pk)}))
-    return closes(("action", "undo_action"))
-
-
-def no_file(goal: Goal, say: Say, llm: LLMServer) -> Call:
-    return closes(("file", "list.md"))
-
-
-def outside(goal: Goal, say: Say, llm: LLMServer) -> Call:
-    return closes(("file", "../../etc/passwd"))
-
-
-def a_file_of_the_user(goal: Goal, say: Say, llm: LLMServer) -> Call:
-    filing.add_file(goal.thread, "list.md", 1, iter([b"x"]))
-    return closes(("file", "list.md"))
-
-
-def a_deleted_file(goal: Goal, say: Say, llm: LLMServer) -> Call:
-    does(say, llm, LIST, ("delete_file", {"path": "list.md"}))
-    return closes(("file", "list.md"))
-
-
-def a_changed_file(goal: Goal, say: Say, llm: LLMServer) -> Call:
-    """Somebody else has written over it."""
-    does(say, llm, LIST)
-    (Folder(goal.thread_id).files / "list.md").write_text("of somebody else")
-    return closes(("file", "list.md"))
-
-
-def an_older_file(goal: Goal, say: Say, llm: LLMServer) -> Call:
-    """It was there before the plan."""
-    does(say, llm, LIST, PLAN)
-    return closes(("file", "list.md"))
-
-
-def an_older_action(goal: Goal, say: Say, llm: LLMServer) -> Call:
-    does(say, llm, LIST, PLAN)
-    return closes(("action", "write_file"))
-
-
-def a_note_of_the_user(goal: Goal, say: Say, llm: LLMServer) -> Call:
-    create_note(goal.thread, "Shoes", "red", Author.USER)
-    return closes(("note", "Shoes"))
-
-
-def a_note_of_another_goal(goal: Goal, say: Say, llm: LLMServer) -> Call:
-    other = create_note(GoalFactory.create(user=goal.user).thread, "Shoes", "red", Author.AGENT)
-    return closes(("note", str(other.pk)))
-
-
-def half_true(goal: Goal, say: Say, llm: LLMServer) -> Call:
-    """One of two things is there."""
-    does(say, llm, LIST)
-    return closes(("file", "list.md"), ("note", "Shoes"))
-
-
-def twice(goal: Goal, say: Say, llm: LLMServer) -> Call:
-    """It was the proof of another step."""
-    does(say, llm, LIST, closes(("file", "list.md"), subtask="1.2"))
-    return closes(("file", "list.md"))
-
-
-def without_words(goal: Goal, say: Say, llm: LLMServer) -> Call:
-    does(say, llm, LIST)
-    return closes(("file", "list.md"), reason=" ")
-
-
-LIES = (nothing, only_words, its_plan, no_such_action, never_called, failed, denied, undone, undone_by_itself, no_file)
-MORE = (outside, a_file_of_the_user, a_deleted_file, a_changed_file, an_older_file, an_older_action)
-NOTES = (a_note_of_the_user, a_note_of_another_goal, half_true, twice, without_words)
-
-
-@pytest.mark.parametrize("lie", [*LIES, *MORE, *NOTES], ids=lambda lie: lie.__name__)
-def test_a_model_that_lies_closes_nothing(
-    lie: Callable[[Goal, Say, LLMServer], Call], goal: Goal, say: Say, llm: LLMServer, world: World
-) -> None:
-    does(say, llm, PLAN)
-    claim = lie(goal, say, llm)
-    does(say, llm, claim)
-    assert AgentAction.objects.filter(tool="mark_subtask_complete").latest("created_at").status == "error"
-    assert states(goal)["1.1"] == "open"
-
-
 def test_a_step_that_a_helper_has_done_is_proven_by_what_it_did(goal: Goal, say: Say, llm: LLMServer) -> None:
-    llm.script([Reply(calls=[PLAN]), Reply(calls=[("create_task", {"title": "Look", "instructions": "Look it up"})])])
-    llm.script([Reply(calls=[("write_file", {"path": "found.md", "content": "red"})]), Reply("Found.")], "Look it up")
-    llm.always(Reply("Good."))
-    say("Go on")
+    """The agent sees the ids of what helpers did, and names their report as the note that it is."""
+    helped(say, llm, PLAN, SEND)
     helper = AgentAction.objects.get(tool="write_file")
     assert helper.thread_id != goal.thread_id
-    llm.reset()
-    does(say, llm, closes(("action", str(helper.pk))))
-    assert states(goal)["1.1"] == "done"
+    (listed, *_) = does(say, llm, ("list_recent_actions", {}), closes(("action", str(helper.pk))))
+    assert f"- Wrote a file found.md (id {helper.pk}, " in listed
+    assert "by the helper 'Look')" in listed
+    does(say, llm, closes(("note", "Look"), subtask="1.2"))
+    assert states(goal)["1"] == "done"
 
 
-def test_a_user_sees_the_plan_beside_the_conversation(goal: Goal, say: Say, llm: LLMServer, client: Any) -> None:
+def test_titles_and_reasons_hold_nothing_that_cannot_be_seen(goal: Goal, say: Say, llm: LLMServer) -> None:
+    """They stand on pages and in prompts (threat T17)."""
+    blank: Call = ("make_plan", {"tasks": [{"title": "Shoes", "subtasks": ["\u200b\u200d", "Ask"]}]})
+    subtasks = ["\u200b👩\u200d💻 Ask\ufeff"]
+    turned: Call = ("make_plan", {"tasks": [{"title": "A\u202egnp.exe\u0007", "subtasks": subtasks}]})
+    (refused, _, _) = does(say, llm, blank, turned, closes(success=False, reason="No\u202e \u200bone."))
+    assert refused == "Error: A task or a subtask has no words. Nothing was planned."
+    assert list(PlanItem.objects.values_list("title", "reason")) == [
+        ("Agnp.exe", ""),
+        ("👩\u200d💻 Ask", "No one."),
+    ]
+    (refused,) = does(say, llm, closes(success=False, reason="\u200b"))
+    assert refused.startswith("Error: ")
+
+
+def test_a_user_sees_the_plan_beside_the_conversation(goal: Goal, say: Say, llm: LLMServer, client: Client) -> None:
+    """As a tree, with the numbers that the agent speaks of, and what is long folded."""
+    long = "It has <three> lines. " + "And more. " * 30
     does(say, llm, PLAN, LIST, closes(("file", "list.md"), reason="It has <three> lines."))
+    does(say, llm, closes(subtask="1.2", success=False, reason=long))
     client.force_login(goal.user)
-    page = client.get(f"/goals/{goal.pk}/").content.decode()
-    assert "Write a list" in page
-    assert "It has &lt;three&gt; lines." in page
-    assert Note.objects.count() == 0
+    page = client.get(f"/goals/{goal.pk}/").text
+    assert re.search(r'<ol class="trail plan">\s*<li[^>]*>.*?<ol class="trail plan">\s*<li[^>]*>', page, re.DOTALL)
+    assert "1.1 Write a list" in page
+    assert "2 of 3" in page
+    assert page.count("It has &lt;three&gt; lines.</small></p>") == 1
+    assert page.count('<details class="why"') == 1, "what is long is folded"
+
+
+def test_a_user_sees_the_plan_of_the_assistant(goal: Goal, client: Client) -> None:
+    thread = assistant_of(goal.user).thread
+    make_plan(thread, [PlannedTask(title="Find shoes", subtasks=["Write a list"])])
+    client.force_login(goal.user)
+    page = client.get("/assistant/").text
+    assert "About your assistant" in page
+    assert "1.1 Write a list" in page

@@ -544,6 +544,12 @@ def test_a_command_that_is_allowed_runs_without_a_question(folder: Folder, act: 
 
 
 @needs_sandbox
+def test_a_command_runs_in_a_workspace_into_which_nobody_has_written(act: Act, llm: LLMServer) -> None:
+    act("run_cmd", command="ls")
+    assert answers(llm)[-1].startswith("Exit code 0 after ")
+
+
+@needs_sandbox
 @pytest.mark.faults
 def test_an_interpreter_asks_first_and_then_runs_as_it_was_shown(
     goal: Goal, folder: Folder, say: Say, llm: LLMServer

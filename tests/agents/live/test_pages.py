@@ -60,11 +60,13 @@ def test_an_empty_conversation_suggests_what_to_say(owner: Client, goal: Goal) -
     assert 'value="Create a note about what I need for a half marathon in May"' in page
 
 
-def test_the_assistant_has_a_page_without_a_panel(owner: Client) -> None:
-    page = owner.get("/assistant/").content.decode()
+def test_the_assistant_has_a_page_with_a_panel_of_its_own(owner: Client) -> None:
+    page = owner.get("/assistant/").text
     assert 'class="composer"' in page
-    assert 'class="panel"' not in page
-    assert 'popovertarget="panel"' not in page
+    assert 'popovertarget="panel"' in page
+    assert "About your assistant" in page
+    assert "Goal settings" not in page
+    assert 'id="panel-files"' not in page
 
 
 def test_a_message_sent_by_script_brings_its_turn(owner: Client, goal: Goal) -> None:
