@@ -24,7 +24,9 @@ from tools.models import Trust
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-SIGN_IN = {"server": {"authorization_endpoint": "https://auth.example.org/authorize"}}
+SIGN_IN = {
+    "server": {"issuer": "https://auth.example.org", "authorization_endpoint": "https://auth.example.org/authorize"}
+}
 
 
 @pytest.fixture

@@ -394,6 +394,26 @@ def test_nobody_is_signed_in_by_an_answer_that_is_not_theirs(
         assert oauth.asked.count("/token") == before
 
 
+@pytest.mark.parametrize("says_who", [True, False])
+def test_a_code_of_an_honest_host_goes_to_no_other(
+    browser: Client, fake: FakeMcp, oauth: FakeOAuth, settings: Settings, says_who: bool
+) -> None:
+    """The server's own authorization server sends people to an honest one and waits for their code (RFC 9700, 4.4)."""
+    with fake_oauth(fake.address) as evil:
+        settings.WAYMARK_FETCH_PRIVATE.append(evil.place)
+        guard(fake, evil)
+        evil.metadata["authorization_endpoint"] = f"{oauth.address}/authorize"
+        server = added(browser, fake)
+        assert f'for <b class="num">{evil.place}</b>' in shown(browser)
+        away = sent_away(browser, server)
+        asked = {key: said[0] for key, said in parse_qs(urlsplit(away).query).items()}
+        oauth.clients[asked["client_id"]] = ("", [asked["redirect_uri"]])
+        back = come_back(away) if says_who else without("iss")(browser, come_back(away))[1]
+        assert "another server than the one" in browser.get(back, follow=True).content.decode()
+        assert "/token" not in evil.asked
+        assert not McpSignIn.objects.get().is_done
+
+
 def test_what_went_wrong_there_is_said_in_known_words_only(browser: Client, fake: FakeMcp, oauth: FakeOAuth) -> None:
     for error, words in (("access_denied", "(access_denied)"), ("<b>canary", "")):
         away = sent_away(browser, McpServer.objects.first() or added(browser, fake))

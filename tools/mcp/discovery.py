@@ -104,6 +104,7 @@ async def _server(client: httpx2.AsyncClient, url: str, issuer: str | None) -> O
 
 
 async def _check_server(server: OAuthMetadata) -> None:
+    _check_mix_up(server)
     if "S256" not in (server.code_challenge_methods_supported or ()):
         raise SignInFailed("The authorization server does not protect sign-ins (PKCE), so nobody is sent there.")
     ends = (server.authorization_endpoint, server.token_endpoint, server.registration_endpoint)
@@ -114,6 +115,23 @@ async def _check_server(server: OAuthMetadata) -> None:
         await network.check(str(server.authorization_endpoint))
     except (AddressRefused, OSError) as error:
         raise SignInFailed(f"Nobody is sent to where the server wants people to sign in: {error}") from error
+
+
+def _check_mix_up(server: OAuthMetadata) -> None:
+    """What people are given at one place is handed to another only where the answer says whose it is, which `finish`
+    then insists on: else a server could send them to an honest one and take their code (RFC 9700, 4.4)."""
+    ends = (server.authorization_endpoint, server.token_endpoint)
+    origins = {_origin(str(end)) for end in ends}
+    if origins != {_origin(str(server.issuer))} and not server.authorization_response_iss_parameter_supported:
+        raise SignInFailed(
+            "The authorization server sends people, or what they come back with, to another host and does not say "
+            "whose answer it is (RFC 9207), so nobody is sent there."
+        )
+
+
+def _origin(url: str) -> tuple[str, str, int | None]:
+    address = httpx2.URL(url)
+    return address.scheme, address.host, address.port
 
 
 def kept[T: BaseModel](said: T) -> T:

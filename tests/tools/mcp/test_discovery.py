@@ -112,6 +112,26 @@ def test_an_authorization_server_that_is_not_what_it_says_is_none(
     assert not McpSignIn.objects.exists()
 
 
+ELSEWHERE = "https://auth.example.org/x"
+
+
+@pytest.mark.parametrize(
+    "ends",
+    [
+        {"authorization_endpoint": ELSEWHERE},
+        {"token_endpoint": ELSEWHERE},
+        {"authorization_endpoint": ELSEWHERE, "token_endpoint": ELSEWHERE},
+    ],
+)
+def test_nobody_is_sent_to_another_host_that_does_not_say_whose_its_answers_are(
+    fake: FakeMcp, oauth: FakeOAuth, ends: dict[str, str]
+) -> None:
+    """A mix-up (RFC 9700, 4.4)."""
+    oauth.metadata = {**ends, "authorization_response_iss_parameter_supported": None}
+    assert "does not say whose answer it is" in looked_at(fake).error
+    assert not McpSignIn.objects.exists()
+
+
 def test_nobody_signs_in_for_another_server(fake: FakeMcp, oauth: FakeOAuth) -> None:
     fake.documents[RESOURCE]["resource"] = "https://bank.example.org/mcp"
     assert "for another server" in looked_at(fake).error
