@@ -13,16 +13,13 @@ from django.utils.translation import gettext as _
 
 from agents.proposals import Proposal
 from memory.encoding import dumps
-from memory.text import clip
+from memory.text import UNSEEN, clip
 from tools import files, registry, trust
 from tools.base import Effect, Reversal
 from tools.file_changes import KIND
 from tools.models import ActionStatus, AgentAction, ApprovalState, Resolution
 
 SHOWN = 4_000
-UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
-"""Control characters, and those of no width or that turn the order of reading; but for line breaks and tabs."""
-
 SHORT = 80
 
 
