@@ -22,7 +22,8 @@ class State(StrEnum):
 class Standing:
     """
     definition: as the server said it last; of one that is gone, as it was agreed to. chosen: what is proposed to be
-    agreed to: what is in use, and at the first look as many as agents can have. agreed: what one that has changed said
+    agreed to: what is in use, and at the first look as many as agents can have. reads_only: its user has said so of what
+    it is now. agreed: what one that has changed said
     when it was agreed to.
     """
 
@@ -44,7 +45,7 @@ def standing(server: McpServer) -> Sequence[Standing]:
         Standing(
             each,
             states[each.name],
-            reads_only=each.name in server.reads_only,
+            reads_only=states[each.name] is State.ACCEPTED and each.name in server.reads_only,
             chosen=each.name in chosen,
             agreed=agreed[each.name] if states[each.name] is State.CHANGED else None,
         )
