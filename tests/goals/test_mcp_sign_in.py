@@ -242,6 +242,22 @@ def test_an_authorization_server_that_is_away_costs_no_sign_in(
 
 
 @pytest.mark.parametrize(
+    "error", [{"error": "invalid_request"}, {"error": "temporarily_unavailable"}, {"error": "canary"}, ["canary"], None]
+)
+def test_a_refusal_that_says_nothing_of_the_sign_in_costs_none(
+    browser: Client, fake: FakeMcp, oauth: FakeOAuth, error: Any
+) -> None:
+    """What stands before an authorization server, or a mistake of its own, answers 4xx, too."""
+    server = signed_in(browser, fake)
+    let_expire()
+    oauth.refuses_with = (403, error)
+    with pytest.raises(ToolError, match=r"Nothing was done\. .*could not be renewed"):
+        called(server)
+    oauth.refuses_with = None
+    assert called(server) == "done"
+
+
+@pytest.mark.parametrize(
     "answer",
     [
         {"access_token": ["canary"]},
