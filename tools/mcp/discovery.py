@@ -26,6 +26,7 @@ from mcp.shared.auth import DEFAULT_GRANT_TYPES, OAuthMetadata, ProtectedResourc
 from mcp.shared.auth_utils import check_resource_allowed, resource_url_from_server_url
 from pydantic import BaseModel
 
+from memory.text import clean_json
 from tools.addresses import AddressRefused
 from tools.mcp import network
 from tools.mcp.failures import SignInFailed
@@ -137,6 +138,9 @@ def _origin(url: str) -> tuple[str, str, int | None]:
 def kept[T: BaseModel](said: T) -> T:
     if len(said.model_dump_json()) > LONGEST:
         raise SignInFailed("The server says more of its sign-in than is read.")
+    plain = said.model_dump(mode="json")
+    if clean_json(plain) != plain:
+        raise SignInFailed("The server says something of its sign-in that is no text.")
     return said
 
 

@@ -102,6 +102,7 @@ def test_nothing_inside_and_nothing_in_the_clear_is_an_end_of_it(
         ({"code_challenge_methods_supported": ["plain"]}, "PKCE"),
         ({"authorization_endpoint": "javascript:alert(1)"}, "does not say how"),
         ({"token_endpoint": None}, "does not say how"),
+        ({"service_documentation": "https://x.example/", "ui_locales_supported": ["\x00"]}, "that is no text"),
     ],
 )
 def test_an_authorization_server_that_is_not_what_it_says_is_none(
