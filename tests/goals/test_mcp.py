@@ -16,12 +16,16 @@ from django.utils.html import escape
 from pytest_django import Settings
 
 from agents.services import assistant_of
+from memory.pool import orm
 from tests.factories import UserFactory, bearer
-from tests.mcp_server import FakeMcp, fake_mcp, tool
-from tools.mcp import loop, sessions
+from tests.mcp_server import FakeMcp, fake_mcp, says, tool
+from tools.base import ToolContext, ToolError
+from tools.cancel import CancelToken
+from tools.mcp import catalogue, loop, services, sessions
 from tools.mcp.listed import programs_from
 from tools.mcp.models import McpServer
 from tools.mcp.offered import offered_to
+from tools.mcp.tool import Anything, BrokeOff
 from tools.models import Trust
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -202,6 +206,94 @@ def test_the_api_does_the_same(fake: FakeMcp, user: User) -> None:
     assert ask("patch", f"mcp-servers/{made['id']}", {"enabled": False})[0] == 200
     assert ask("delete", f"mcp-servers/{made['id']}")[0] == 204
     assert ask("post", "mcp-servers", {"name": "shop", "argv": ["/bin/sh"]})[0] == 400
+
+
+SAID = "Invalid API key: Bearer canary-key, canary-key"
+
+
+def says_so(fake: FakeMcp, how: str) -> None:
+    """Everywhere: to whom asks for the tools, and to whom calls one."""
+    if how == "an error":
+        fake.fails_with = {"code": -32000, "message": "x" * 265 + SAID}
+    elif how == "the arguments":
+        fake.fails_with = {"code": -32602, "message": SAID}
+    elif how == "no JSON":
+        fake.raw = f"<p>{SAID}</p>"
+    elif how == "no message":
+        fake.raw = json.dumps({"jsonrpc": "2.0", "id": SAID, "result": SAID, "error": SAID})
+    else:
+        fake.raw = json.dumps({"jsonrpc": "2.0", "id": "%id", "result": {"tools": SAID, "content": SAID}})
+
+
+@pytest.mark.parametrize("how", ["an error", "the arguments", "no JSON", "no message", "no result"])
+def test_credentials_do_not_come_back_through_what_a_server_answers(
+    browser: Client, fake: FakeMcp, user: User, how: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    fake.key = "Bearer canary-key"
+    given = {"name": "shop", "url": fake.address, "headers": "Authorization: Bearer canary-key"}
+    browser.post(reverse("settings_mcp"), given)
+    server = McpServer.objects.get()
+    agree(browser, server, 0, 1, reads_only=["look"])
+    said = []
+    for name in ("look", "post"):
+        fake.at = "tools/call"
+        says_so(fake, how)
+        with pytest.raises((ToolError, BrokeOff)) as raised:
+            called(server, name)
+        said.append(str(raised.value))
+    fake.at = "tools/list"
+    browser.post(reverse("mcp_check", args=[server.pk]))
+    server.refresh_from_db()
+    assert server.error
+    page = browser.get(reverse("settings_mcp")).content.decode()
+    assert "canary" not in str(said) + server.error + page + caplog.text
+
+
+def test_a_result_that_repeats_credentials_is_masked(browser: Client, fake: FakeMcp, user: User) -> None:
+    fake.key = "Bearer canary-key"
+    fake.acts["look"] = lambda _: says(SAID)
+    given = {"name": "shop", "url": fake.address, "headers": "Authorization: Bearer canary-key"}
+    browser.post(reverse("settings_mcp"), given)
+    server = McpServer.objects.get()
+    agree(browser, server, 0)
+    assert called(server, "look") == f"Invalid API key: {'*' * 17}, {'*' * 10}"
+
+
+def called(server: McpServer, name: str) -> str:
+    found = offered_to(server.user_id)[f"shop__{name}"]
+    nobody: Any = None
+    return found.run(Anything(), ToolContext(server.user_id, nobody, nobody, nobody, CancelToken())).observation
+
+
+def test_staff_do_not_see_what_servers_answer(browser: Client, fake: FakeMcp) -> None:
+    server = added(browser, fake)
+    McpServer.objects.update(error="canary answer")
+    staff = Client()
+    staff.force_login(UserFactory(is_staff=True, is_superuser=True))
+    for page, of in (("changelist", []), ("change", [server.pk])):
+        answer = staff.get(reverse(f"admin:tools_mcpserver_{page}", args=of))
+        assert (answer.status_code, "canary" in answer.content.decode()) == (200, False)
+
+
+@pytest.mark.parametrize("held", ["by a call", "agreed to"])
+def test_a_hold_outlives_a_look_that_began_before_it(browser: Client, fake: FakeMcp, user: User, held: str) -> None:
+    """Threat T11: a test reads the row, waits for the server, and a call finds meanwhile that a tool has changed."""
+    server = added(browser, fake)
+    if held == "by a call":
+        agree(browser, server, 0)
+
+    def meanwhile() -> None:
+        with orm():
+            if held == "by a call":
+                catalogue.hold(server.pk)
+            else:
+                services.accept(server, [server.seen[0]["digest"]])
+        fake.before_list = lambda: None
+        fake.tools[0] = fake.tools[0] if held == "by a call" else tool("look", "Another.")
+
+    fake.before_list = meanwhile
+    assert services.check(McpServer.objects.get()).changed
+    assert offered_to(user.pk) == {}
 
 
 # -- Large servers (case MCP-03) ---------------------------------------------------------------------------------------

@@ -1,15 +1,19 @@
 """Which tools of which servers a user's agents have, and what happens when a server changes its mind (threat T11)."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 from uuid import UUID
 
+from django.db import transaction
+from django.db.models import QuerySet
 from django.db.models.functions import Now
+from django.utils import timezone
 
 from memory.text import clean, clip
 from tools.base import ToolError
 from tools.cancel import CancelToken
 from tools.mcp import sessions, signing_in
+from tools.mcp.credentials import without_credentials
 from tools.mcp.definitions import Definition, defined, digest_of, read
 from tools.mcp.models import McpServer, Transport
 from tools.mcp.programs import may_start
@@ -71,20 +75,30 @@ def look(server: McpServer, cancel: CancelToken) -> McpServer:
     """Connect, ask for the tools and keep what it says; or why that did not work. Of a server that was moved meanwhile
     nothing is kept."""
     row = McpServer.objects.filter(pk=server.pk, url=server.url, argv=server.argv)
+    target = target_of(server)
     try:
-        found = sessions.tools_of(target_of(server), cancel)
+        found = sessions.tools_of(target, cancel)
     except sessions.SignInNeeded as needed:
         server.error = signing_in.look_for(server, needed.challenge)
         row.update(error=server.error, checked_at=Now())
         return server
     except (sessions.Unreachable, TimeoutError) as error:
-        server.error = clip(clean(str(error)) or "It took too long.", 500)
+        server.error = clip(without_credentials(clean(str(error)), target) or "It took too long.", 500)
         row.update(error=server.error, checked_at=Now())
         return server
-    server.error, seen = "", defined(server.name, found)
-    server.seen = [each.stored() for each in seen]
-    now = {each.name: each.digest for each in seen}
-    gone_or_other = any(now.get(each.name, each.digest) != each.digest for each in accepted(server))
-    server.changed = server.changed or gone_or_other
-    row.update(error="", seen=server.seen, changed=server.changed, checked_at=Now())
+    return _seen(row, defined(server.name, found)) or server
+
+
+def _seen(row: QuerySet[McpServer], seen: Sequence[Definition]) -> McpServer | None:
+    """Keep what a server has said, beside what its user and its calls have done while it was asked: a hold stays. None:
+    it was moved meanwhile."""
+    with transaction.atomic():
+        server = row.select_related("user", "sign_in").select_for_update(of=("self",), no_key=True).first()
+        if server is None:
+            return None
+        agreed = {each.name: each.digest for each in accepted(server)}
+        is_other = any(each.problem or each.digest != agreed[each.name] for each in seen if each.name in agreed)
+        server.error, server.seen, server.changed = "", [each.stored() for each in seen], server.changed or is_other
+        server.checked_at = timezone.now()
+        server.save(update_fields=["error", "seen", "changed", "checked_at"])
     return server

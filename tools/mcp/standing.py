@@ -22,9 +22,8 @@ class State(StrEnum):
 class Standing:
     """
     definition: as the server said it last; of one that is gone, as it was agreed to. chosen: what is proposed to be
-    agreed to: what is in use, and at the first look as many as agents can have. reads_only: its user has said so of what
-    it is now. agreed: what one that has changed said
-    when it was agreed to.
+    agreed to: what is in use, and at the first look as many as agents can have. reads_only: its user has said so of
+    what it is now. agreed: what one that has changed said when it was agreed to.
     """
 
     definition: Definition

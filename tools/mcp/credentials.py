@@ -1,0 +1,37 @@
+"""The credentials that a server is given, kept out of what it says: it may repeat them."""
+
+from collections.abc import Iterator
+from urllib.parse import parse_qsl, urlsplit
+
+import orjson
+from django.core.exceptions import ImproperlyConfigured
+
+from memory.secrets import unseal
+from tools.mcp.complaints import masked
+from tools.mcp.models import McpSignIn
+from tools.mcp.programs import listed
+from tools.mcp.transports import Target
+
+
+def without_credentials(text: str, target: Target) -> str:
+    """Return what a server has said, for whoever may read it: its page, its user's agents, the record."""
+    try:
+        return masked(text, [*_credentials(target)])
+    except ImproperlyConfigured:  # the key is gone, so it was given none
+        return text
+
+
+def _credentials(target: Target) -> Iterator[str]:
+    for value in orjson.loads(unseal(target.sealed_headers) or "{}").values():
+        yield value
+        yield value.partition(" ")[2]  # as it stands behind “Bearer”
+    for _name, value in parse_qsl(urlsplit(target.url).query):
+        yield value
+    if program := listed(target.argv):
+        yield from program.environment.values()
+    sign_in = McpSignIn.objects.filter(grant=target.grant).first() if target.grant else None
+    if sign_in is not None and sign_in.is_done:
+        from tools.mcp.oauth import Tokens
+
+        tokens = Tokens.model_validate_json(unseal(sign_in.sealed_tokens))
+        yield from (token for token in (tokens.access, tokens.refresh) if token)
