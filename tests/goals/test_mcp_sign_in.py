@@ -449,12 +449,14 @@ def test_one_answer_of_a_user_is_taken_at_a_time(browser: Client, monkeypatch: p
     said = []
 
     def meanwhile(*_: Any) -> None:
-        said.append(browser.get(reverse("mcp_signed_in")).status_code)
+        said.append(browser.get(reverse("mcp_signed_in"), follow=True).content.decode())
         raise SignInFailed("x")
 
     monkeypatch.setattr("tools.mcp.signing_in.finish", meanwhile)
     browser.get(reverse("mcp_signed_in"))
-    assert said == [429]
+    (page,) = said  # not a bare refusal: another server has sent them here
+    assert "Try again in a moment" in page
+    assert "Add a server" in page
 
 
 def test_signing_in_to_servers_of_others_is_none(browser: Client, fake: FakeMcp, oauth: FakeOAuth) -> None:
