@@ -25,7 +25,7 @@ from tools.mcp import catalogue, loop, services, sessions
 from tools.mcp.listed import programs_from
 from tools.mcp.models import McpServer
 from tools.mcp.offered import offered_to
-from tools.mcp.tool import Anything, BrokeOff
+from tools.mcp.tool import Anything, BrokeOff, McpTool
 from tools.models import Trust
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -259,10 +259,26 @@ def test_a_result_that_repeats_credentials_is_masked(browser: Client, fake: Fake
     assert called(server, "look") == f"Invalid API key: {'*' * 17}, {'*' * 10}"
 
 
+def test_a_tool_that_does_not_only_read_any_more_is_not_called_unasked_by_a_run_that_has_begun(
+    browser: Client, fake: FakeMcp, user: User
+) -> None:
+    server = added(browser, fake)
+    agree(browser, server, 0, reads_only=["look"])
+    found = offered_to(user.pk)["shop__look"]
+    agree(browser, server, 0)
+    with pytest.raises(ToolError, match="does not say any more that this tool only reads"):
+        run(found, user)
+    assert fake.called == []
+    assert called(server, "look") == "done"
+
+
 def called(server: McpServer, name: str) -> str:
-    found = offered_to(server.user_id)[f"shop__{name}"]
+    return run(offered_to(server.user_id)[f"shop__{name}"], server.user)
+
+
+def run(found: McpTool, user: User) -> str:
     nobody: Any = None
-    return found.run(Anything(), ToolContext(server.user_id, nobody, nobody, nobody, CancelToken())).observation
+    return found.run(Anything(), ToolContext(user.pk, nobody, nobody, nobody, CancelToken())).observation
 
 
 def test_staff_do_not_see_what_servers_answer(browser: Client, fake: FakeMcp) -> None:

@@ -194,6 +194,19 @@ def test_a_server_that_wants_more_rights_is_given_them_at_the_next_sign_in(
     assert asked["scope"] == ["read offline_access write"]
 
 
+def test_rights_are_asked_for_by_whole_names(browser: Client, fake: FakeMcp, oauth: FakeOAuth) -> None:
+    server = signed_in(browser, fake)
+    names = [f"right{n}" for n in range(1_000)]
+    challenge, fake.challenge = fake.challenge, f'Bearer error="insufficient_scope", scope="{" ".join(names)}"'
+    fake.lets_in = lambda method, authorization: method != "tools/call"
+    with pytest.raises(ToolError, match="wants more rights"):
+        called(server)
+    fake.challenge, fake.lets_in = challenge, oauth.knows
+    (scope,) = parse_qs(urlsplit(sent_away(browser, server)).query)["scope"]
+    asked = scope.split()
+    assert (asked[:3], {*asked} <= {"read", "offline_access", *names}) == (["read", "offline_access", "right0"], True)
+
+
 def test_a_token_that_is_refused_is_refreshed_and_the_call_made(
     browser: Client, fake: FakeMcp, oauth: FakeOAuth
 ) -> None:
@@ -285,9 +298,30 @@ def test_a_server_that_lets_everybody_look_asks_when_it_is_called(
     assert "Sign in" not in shown(browser)
     with pytest.raises(ToolError, match=r"Nothing was done\. The server lets nobody in"):
         called(server)
+    services.check(McpServer.objects.get())
     assert f"Sign in at {oauth.place}" in shown(browser)
     browser.get(come_back(sent_away(browser, server)))
     assert called(server) == "done"
+
+
+def test_a_server_that_lets_everybody_in_again_wants_no_sign_in(
+    browser: Client, fake: FakeMcp, oauth: FakeOAuth
+) -> None:
+    server = added(browser, fake)
+    assert f"Sign in at {oauth.place}" in shown(browser)
+    fake.lets_in = lambda method, authorization: True
+    browser.post(reverse("mcp_check", args=[server.pk]))
+    page = shown(browser)
+    assert "Look it up." in page
+    assert "Sign in at" not in page
+
+
+def test_who_is_signed_in_to_a_server_that_fails_is_told_both(browser: Client, fake: FakeMcp, oauth: FakeOAuth) -> None:
+    away = sent_away(browser, added(browser, fake))
+    fake.at, fake.fails_with = "tools/list", {"code": -32000, "message": "out of order"}
+    page = browser.get(come_back(away), follow=True).content.decode()
+    assert "You are signed in, but the server cannot be used: The server could not be reached: out of order" in page
+    assert "Look at the server" not in page
 
 
 def test_tokens_go_nowhere_but_where_they_are_for(

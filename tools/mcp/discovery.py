@@ -37,11 +37,13 @@ LONGEST: Final = 20_000
 
 
 class Found(BaseModel):
-    """Where and for what to sign in. resource: the server, as tokens are to be made out for it (RFC 8707)."""
+    """Where and for what to sign in. resource: the server, as tokens are to be made out for it (RFC 8707). for_calls:
+    only calls want it, so that a look without one says nothing."""
 
     resource: str
     scope: str
     server: OAuthMetadata
+    for_calls: bool = False
 
     @property
     def issuer(self) -> str:
@@ -80,12 +82,22 @@ async def _resource(client: httpx2.AsyncClient, url: str, said: str | None) -> P
         answer = await _asked(client, place)
         found = await handle_protected_resource_response(answer)
         if found is not None:
-            if not check_resource_allowed(resource_url_from_server_url(url), str(found.resource)):
+            if not _is_of(url, str(found.resource), place):
                 raise SignInFailed("The server says that one signs in for another server than itself.")
             return found
         if answer.status_code >= 500 or answer.status_code == 429:  # that is no word about whether there is one
             raise SignInFailed("The server does not say at the moment where to sign in.")
     return None
+
+
+def _is_of(url: str, resource: str, place: str) -> bool:
+    """Whether what stands at a place may be of a server: it is said of that itself or, where a whole host is meant, by
+    the host and not by one of those that share it (RFC 9728, 3.3)."""
+    here = resource_url_from_server_url(url)
+    if resource.rstrip("/") == here.rstrip("/"):
+        return True
+    usual, *_ = build_protected_resource_metadata_discovery_urls(None, resource)
+    return place == usual and check_resource_allowed(here, resource)
 
 
 async def _server(client: httpx2.AsyncClient, url: str, issuer: str | None) -> OAuthMetadata | None:

@@ -113,7 +113,9 @@ class McpTool(Tool[Anything]):
     def run(self, arguments: Anything, context: ToolContext) -> Outcome:
         """Raises: ToolError when nothing took effect, or when the server has said so; BrokeOff else."""
         given = arguments.model_dump(mode="json")
-        target = catalogue.usable(context.user_id, self.server_id, self.definition)
+        target = catalogue.usable(
+            context.user_id, self.server_id, self.definition, reads_only=self.effect is Effect.PURE
+        )
         sent: list[bool] = []
         far = Latest()
 

@@ -139,6 +139,19 @@ def test_nobody_signs_in_for_another_server(fake: FakeMcp, oauth: FakeOAuth) -> 
     assert not McpSignIn.objects.exists()
 
 
+def test_a_whole_host_is_signed_in_for_only_where_it_says_so_itself(fake: FakeMcp, oauth: FakeOAuth) -> None:
+    """One of those that share it would get tokens for all of them (RFC 9728, 3.3)."""
+    origin = fake.address.removesuffix("/mcp")
+    said = fake.documents[RESOURCE]
+    said["resource"] = origin
+    assert "for another server" in looked_at(fake).error
+    assert not McpSignIn.objects.exists()
+    fake.documents = {"/.well-known/oauth-protected-resource": said}
+    fake.challenge = ""
+    assert looked_at(fake).error == ""
+    assert McpSignIn.objects.get().found["resource"].rstrip("/") == origin
+
+
 def test_nobody_signs_in_to_a_server_in_the_clear(fake: FakeMcp, oauth: FakeOAuth) -> None:
     server = services.add(UserFactory(), services.Named("shop", "http://tools.example.org/mcp"))
     assert "https:// only" in signing_in.look_for(server, fake.challenge)
