@@ -16,7 +16,7 @@ from goals.mcp_form import McpEditForm, McpServerForm
 from tools.mcp import services
 from tools.mcp.definitions import MOST_TOOLS
 from tools.mcp.models import McpServer
-from tools.mcp.programs import listed
+from tools.mcp.programs import program_of
 from tools.mcp.standing import Standing, State, chosen_by, standing
 
 
@@ -131,7 +131,7 @@ def _page(
                 "tools": [each for each in shown if each["is_first"]],
                 "others": [each for each in shown if not each["is_first"]],
                 "chosen": sum(each.chosen for each in tools),
-                "program": listed(row.argv),
+                "program": program_of(row.argv),
                 "said": plain(row.said),
             }
         )

@@ -22,9 +22,9 @@ from tests.mcp_server import FakeMcp, fake_mcp, says, tool
 from tools.base import ToolContext, ToolError
 from tools.cancel import CancelToken
 from tools.mcp import catalogue, loop, services, sessions
-from tools.mcp.listed import programs_from
 from tools.mcp.models import McpServer
 from tools.mcp.offered import offered_to
+from tools.mcp.program_list import programs_from
 from tools.mcp.tool import Anything, BrokeOff, McpTool
 from tools.models import Trust
 

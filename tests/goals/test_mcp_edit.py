@@ -18,9 +18,9 @@ from tests.factories import UserFactory, bearer
 from tests.mcp_server import FakeMcp, fake_mcp, tool
 from tools.mcp import loop, services, sessions
 from tools.mcp.definitions import read
-from tools.mcp.listed import programs_from
 from tools.mcp.models import McpServer, McpSignIn, Transport
 from tools.mcp.offered import offered_to
+from tools.mcp.program_list import programs_from
 from tools.models import Trust
 
 pytestmark = pytest.mark.django_db(transaction=True)

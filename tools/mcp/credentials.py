@@ -9,7 +9,7 @@ from django.core.exceptions import ImproperlyConfigured
 from memory.secrets import unseal
 from tools.mcp.complaints import masked
 from tools.mcp.models import McpSignIn
-from tools.mcp.programs import listed
+from tools.mcp.programs import program_of
 from tools.mcp.transports import Target
 
 
@@ -27,7 +27,7 @@ def _credentials(target: Target) -> Iterator[str]:
         yield value.partition(" ")[2]  # as it stands behind “Bearer”
     for _name, value in parse_qsl(urlsplit(target.url).query):
         yield value
-    if program := listed(target.argv):
+    if program := program_of(target.argv):
         yield from program.environment.values()
     sign_in = McpSignIn.objects.filter(grant=target.grant).first() if target.grant else None
     if sign_in is not None and sign_in.is_done:

@@ -24,8 +24,8 @@ from tools.base import Audience, ToolContext, ToolError
 from tools.cancel import CancelToken
 from tools.mcp import complaints, loop, offered, services, sessions
 from tools.mcp.definitions import read
-from tools.mcp.listed import programs_from
 from tools.mcp.models import McpServer
+from tools.mcp.program_list import programs_from
 from tools.mcp.programs import room_of
 from tools.mcp.tool import Anything, McpTool, ServerWentAway
 from tools.registry import tools_for
