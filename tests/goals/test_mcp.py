@@ -249,14 +249,21 @@ def test_credentials_do_not_come_back_through_what_a_server_answers(
     assert "canary" not in str(said) + server.error + page + caplog.text
 
 
-def test_a_result_that_repeats_credentials_is_masked(browser: Client, fake: FakeMcp, user: User) -> None:
-    fake.key = "Bearer canary-key"
-    fake.acts["look"] = lambda _: says(SAID)
-    given = {"name": "shop", "url": fake.address, "headers": "Authorization: Bearer canary-key"}
-    browser.post(reverse("settings_mcp"), given)
+def test_a_result_that_repeats_a_key_is_masked_and_an_error_of_a_tool_of_all(
+    browser: Client, fake: FakeMcp, user: User
+) -> None:
+    """Headers may also be words that results are about, such as the name of a project."""
+    key = "canary-0123456789"
+    fake.key = f"Bearer {key}"
+    headers = f"Authorization: Bearer {key}\nX-Project: mountains\nX-Root: /srv/a-long-way/to/it"
+    browser.post(reverse("settings_mcp"), {"name": "shop", "url": fake.address, "headers": headers})
     server = McpServer.objects.get()
     agree(browser, server, 0)
-    assert called(server, "look") == f"Invalid API key: {'*' * 17}, {'*' * 10}"
+    fake.acts["look"] = lambda _: says(f"{key}, mountains, /srv/a-long-way/to/it")
+    assert called(server, "look") == f"{'*' * 17}, mountains, /srv/a-long-way/to/it"
+    fake.acts["look"] = lambda _: says(f"{key}, mountains", isError=True)
+    with pytest.raises(ToolError, match=r"^\*{17}, \*{9}$"):
+        called(server, "look")
 
 
 def test_a_tool_that_does_not_only_read_any_more_is_not_called_unasked_by_a_run_that_has_begun(

@@ -1,6 +1,8 @@
 """The credentials that a server is given, kept out of what it says: it may repeat them."""
 
+import re
 from collections.abc import Iterator
+from typing import Final
 from urllib.parse import parse_qsl, urlsplit
 
 import orjson
@@ -12,16 +14,29 @@ from tools.mcp.models import McpSignIn
 from tools.mcp.programs import program_of
 from tools.mcp.transports import Target
 
+KEY: Final = re.compile(r"(?!/|\w+://)\S{16,}")
+"""No path and no address, and longer than words are."""
+
 
 def without_credentials(text: str, target: Target) -> str:
-    """Return what a server has said, for whoever may read it: its page, its user's agents, the record."""
+    """Return what a server has said of an error, for whoever may read it: its page, its user's agents, the record."""
+    return masked(text, _credentials(target))
+
+
+def without_keys(text: str, target: Target) -> str:
+    """Return the result of a call. What is given may also be a word or a folder that results are about; those stay."""
+    lines = (line.strip() for each in _credentials(target) for line in each.splitlines())
+    return masked(text, filter(KEY.fullmatch, lines))
+
+
+def _credentials(target: Target) -> list[str]:
     try:
-        return masked(text, [*_credentials(target)])
-    except ImproperlyConfigured:  # the key is gone, so it was given none
-        return text
+        return [*_given(target)]
+    except ImproperlyConfigured:  # the key of the database is gone, so it was given none
+        return []
 
 
-def _credentials(target: Target) -> Iterator[str]:
+def _given(target: Target) -> Iterator[str]:
     for value in orjson.loads(unseal(target.sealed_headers) or "{}").values():
         yield value
         yield value.partition(" ")[2]  # as it stands behind “Bearer”

@@ -15,7 +15,7 @@ from tools.cancel import Cancelled
 from tools.mcp import catalogue, results, sessions
 from tools.mcp.bearer import NOT_LET_IN, challenge_of
 from tools.mcp.complaints import words_of
-from tools.mcp.credentials import without_credentials
+from tools.mcp.credentials import without_credentials, without_keys
 from tools.mcp.definitions import Definition
 from tools.mcp.transports import Target
 from tools.mcp.words import wording
@@ -145,10 +145,11 @@ class McpTool(Tool[Anything]):
                 f"Nothing was done: the server {self.server} describes this tool differently now, so its tools are off "
                 "until the user has looked at them."
             )
-        said = without_credentials(results.text_of(result), target)
+        said = results.text_of(result)
         if result.is_error:
-            raise ToolError(said or "The server says that it failed.", (self.source,))
-        return Outcome(said, sources=(self.source,))
+            words = without_credentials(said, target) or "The server says that it failed."
+            raise ToolError(words, (self.source,))
+        return Outcome(without_keys(said, target), sources=(self.source,))
 
     def _broken(self, error: Exception, target: Target, *, was_sent: bool) -> Exception:
         """What to raise. Only reads: nothing can have happened, whatever went wrong."""
