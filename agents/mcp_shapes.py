@@ -1,5 +1,6 @@
 """The shapes of MCP servers in the API."""
 
+import json
 from typing import Any
 
 from django.urls import reverse
@@ -8,19 +9,27 @@ from rest_framework.request import Request
 
 from agents.live.cards import plain
 from agents.serializers import Strict, TextField
+from tools.mcp.definitions import Definition
 from tools.mcp.models import McpServer, Transport
 from tools.mcp.signing_in import State, state_of
 from tools.mcp.standing import standing
 
 
-class McpToolShape(serializers.Serializer[Any]):
+class McpSaidShape(serializers.Serializer[Any]):
     name = serializers.CharField(help_text="The server's own name")
-    offered = serializers.CharField(help_text="What models call it")
     description = serializers.CharField(help_text="As models are told it")
+    schema = serializers.CharField(help_text="Of its arguments, as models are told it: JSON as text")
+
+
+class McpToolShape(McpSaidShape):
+    offered = serializers.CharField(help_text="What models call it")
     digest = serializers.CharField(help_text="Of all that the server says of it; to accept it")
     state = serializers.CharField(help_text="accepted, new, changed, gone or unusable")
     problem = serializers.CharField(help_text="Why it is unusable")
     reads_only = serializers.BooleanField(help_text="You have said that it changes nothing")
+    agreed = McpSaidShape(
+        allow_null=True, help_text="What a changed tool said when you accepted it; null: it has not changed"
+    )
 
 
 class McpServerShape(serializers.Serializer[Any]):
@@ -79,11 +88,27 @@ class AcceptBody(Strict):
     )
 
 
+def said(definition: Definition) -> dict[str, str]:
+    """All that models are told of a tool, for whoever is to agree to it (threats T11, T17)."""
+    return {
+        "name": plain(definition.name),
+        "description": plain(definition.description),
+        "schema": plain(json.dumps(definition.schema, indent=2, ensure_ascii=False)),
+    }
+
+
 def shape_of(request: Request, server: McpServer) -> dict[str, Any]:
     fields = ("id", "name", "label", "transport", "url", "argv", "enabled", "changed", "error", "checked_at")
     shown = {field: getattr(server, field) for field in (*fields, "created_at")}
     tools = [
-        {**each.definition.stored(), "state": each.state, "reads_only": each.reads_only} for each in standing(server)
+        {
+            **said(each.definition),
+            **{field: getattr(each.definition, field) for field in ("offered", "digest", "problem")},
+            "state": each.state,
+            "reads_only": each.reads_only,
+            "agreed": said(each.agreed) if each.agreed else None,
+        }
+        for each in standing(server)
     ]
     state = state_of(server)
     page = request.build_absolute_uri(reverse("mcp_sign_in", args=[server.pk]))

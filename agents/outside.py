@@ -9,7 +9,9 @@ from typing import Concatenate
 
 import structlog
 from channels.db import database_sync_to_async
+from django.contrib import messages
 from django.http import HttpResponse, HttpResponseBase, StreamingHttpResponse
+from django.shortcuts import redirect
 from django.utils.translation import gettext as _
 
 from agents.shares import Shares
@@ -30,11 +32,12 @@ class Busy(Exception):
     """This user waits for an answer already."""
 
 
-def waits_outside[**P](view: View[P], method: str = "POST") -> View[P]:
+def waits_outside[**P](view: View[P], method: str = "POST", instead: str = "") -> View[P]:
     """A page whose form is looked up or asked about elsewhere while its thread waits: one at a time for each user.
 
     Args:
         method: by which it waits.
+        instead: the page that says so to who comes meanwhile, for whom the answer to a form would be none.
     """
 
     @wraps(view)
@@ -43,7 +46,11 @@ def waits_outside[**P](view: View[P], method: str = "POST") -> View[P]:
             return view(request, *args, **kwargs)
         with _waiting.one(request.user.pk) as begun:
             if not begun:
-                return HttpResponse(_("Another connection is being looked up. Try again in a moment."), status=429)
+                words = _("Another connection is being looked up. Try again in a moment.")
+                if not instead:
+                    return HttpResponse(words, status=429)
+                messages.error(request, words)
+                return redirect(instead)
             return view(request, *args, **kwargs)
 
     return alone

@@ -6,6 +6,7 @@ import os
 import sys
 
 import structlog
+from django.http import HttpRequest
 
 SHARED: list[structlog.typing.Processor] = [
     structlog.contextvars.merge_contextvars,
@@ -13,6 +14,15 @@ SHARED: list[structlog.typing.Processor] = [
     structlog.stdlib.add_logger_name,
     structlog.processors.TimeStamper(fmt="iso", utc=True),
 ]
+
+
+def _without_query(logger: object, method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+    """Django adds requests as they are, whose queries hold what is good for once: codes and states of sign-ins, keys
+    of links."""
+    request = event.get("request")
+    if isinstance(request, HttpRequest):
+        event["request"] = f"{request.method} {request.path}"
+    return event
 
 
 def logging_config(level: str, style: str) -> None:
@@ -28,7 +38,7 @@ def logging_config(level: str, style: str) -> None:
         else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty() and "NO_COLOR" not in os.environ)
     )
     formatter = structlog.stdlib.ProcessorFormatter(
-        foreign_pre_chain=[*SHARED, structlog.stdlib.ExtraAdder()],
+        foreign_pre_chain=[*SHARED, structlog.stdlib.ExtraAdder(), _without_query],
         processors=[
             structlog.stdlib.ProcessorFormatter.remove_processors_meta,
             structlog.processors.format_exc_info,

@@ -3,7 +3,7 @@
 import environ
 from django.core.exceptions import ImproperlyConfigured
 
-from tools.mcp.listed import programs_from
+from tools.mcp.program_list import programs_from
 
 _env = environ.Env()
 

@@ -1,11 +1,14 @@
 """What the pages of MCP servers accept: a new one, and changes of one."""
 
+from collections.abc import Mapping
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.contrib.auth.models import User
 from django.utils.translation import gettext_lazy as _
 
+from memory.encoding import dumps
 from tools.mcp.models import McpServer, Transport
 from tools.mcp.naming import LONGEST_SERVER
 from tools.mcp.programs import startable
@@ -49,10 +52,9 @@ class McpServerForm(forms.Form):
 
     def __init__(self, user: User, data: Any = None) -> None:
         super().__init__(data)
-        self._programs = startable(user)
+        self._programs = _programs(user)
         if self._programs:
-            choices = [("", _("None")), *((str(n), " ".join(argv)) for n, argv in enumerate(self._programs))]
-            self.fields["program"].choices = choices  # type: ignore[attr-defined]
+            self.fields["program"].choices = [("", _("None")), *_choices(self._programs)]  # type: ignore[attr-defined]
         else:
             del self.fields["program"]
 
@@ -68,7 +70,7 @@ class McpServerForm(forms.Form):
     def named(self) -> Named:
         given = self.cleaned_data
         if program := given.get("program"):
-            return Named(given["name"], argv=self._programs[int(program)])
+            return Named(given["name"], argv=self._programs[program])
         return Named(given["name"], given["url"], given["headers"])
 
 
@@ -89,16 +91,13 @@ class McpEditForm(forms.Form):
     program = forms.ChoiceField(label=_("Program"), help_text=_("Of another one you look at the tools anew."))
 
     def __init__(self, server: McpServer, data: Any = None) -> None:
-        self._programs = startable(server.user)
-        super().__init__(
-            data, initial={"label": str(server), "url": server.url, "program": _place(server, self._programs)}
-        )
+        self._programs = _programs(server.user)
+        super().__init__(data, initial={"label": str(server), "url": server.url, "program": _key(server.argv)})
         is_program = server.transport == Transport.STDIO
         for name in ("url", "headers", "no_headers") if is_program else ("program",):
             del self.fields[name]
         if is_program:
-            choices = [(str(n), " ".join(argv)) for n, argv in enumerate(self._programs)]
-            self.fields["program"].choices = choices  # type: ignore[attr-defined]
+            self.fields["program"].choices = _choices(self._programs)  # type: ignore[attr-defined]
         elif not server.sealed_headers:
             del self.fields["no_headers"]
 
@@ -108,13 +107,22 @@ class McpEditForm(forms.Form):
     def changes(self) -> Changes:
         given = self.cleaned_data
         if "program" in given:
-            return Changes(given["label"], argv=self._programs[int(given["program"])])
+            return Changes(given["label"], argv=self._programs[given["program"]])
         keeps = not given["headers"] and not given.get("no_headers")
         return Changes(given["label"], given["url"], None if keeps else given["headers"])
 
 
-def _place(server: McpServer, programs: list[list[str]]) -> str:
-    return str(programs.index(server.argv)) if server.argv in programs else ""
+def _programs(user: User) -> dict[str, list[str]]:
+    return {_key(argv): argv for argv in startable(user)}
+
+
+def _choices(programs: Mapping[str, list[str]]) -> list[tuple[str, str]]:
+    return [(key, " ".join(argv)) for key, argv in programs.items()]
+
+
+def _key(argv: list[str]) -> str:
+    """A command by what it is: by its place in the list an open form would start another one when that is changed."""
+    return sha256(dumps(argv)).hexdigest()
 
 
 class McpClientForm(forms.Form):

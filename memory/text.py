@@ -15,8 +15,12 @@ _PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 _JOINED = re.compile("[\u0300-\u036f\u200d\u20e3\ufe00-\ufe0f\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]")
 _FLAG = re.compile("[\U0001f1e6-\U0001f1ff]")
 
-UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
-"""Control characters, and those of no width or that turn the order of reading; but for line breaks and tabs."""
+UNSEEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f"
+    "\u3164\ufeff\uffa0\ufff0-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
+"""Control characters, those of no width, which may spell whole sentences (Unicode tags), and those that turn the order
+of reading; but for line breaks and tabs (threat T17)."""
 
 _JOINERS = "\u200c\u200d"
 
@@ -51,6 +55,11 @@ def clean_json(value: object) -> JsonValue:
             return [clean_json(item) for item in value]
         case _:
             return cast(JsonValue, value)
+
+
+def legible(text: str) -> str:
+    """Return `text` without what nobody sees of it."""
+    return UNSEEN.sub("", text)
 
 
 def clip(text: str, length: int) -> str:

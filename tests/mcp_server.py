@@ -51,6 +51,11 @@ class FakeMcp:
     def place(self) -> str:
         return urlsplit(self.address).netloc
 
+    # What is said instead to whom asks for `at`: an error, or a body as it is.
+    at: str = ""
+    fails_with: dict[str, Any] | None = None
+    raw: str = ""
+
     def restart(self) -> None:
         """Forget everybody."""
         self.sessions.clear()
@@ -98,6 +103,10 @@ class _Handler(BaseHTTPRequestHandler):
         session = self.headers.get("Mcp-Session-Id")
         if session and session not in self.fake.sessions:
             return self._answer(404, None)
+        if method == self.fake.at and self.fake.raw:
+            return self._answer_raw(200, self.fake.raw.replace('"%id"', json.dumps(number)).encode(), {})
+        if method == self.fake.at and self.fake.fails_with:
+            return self._answer(200, {"jsonrpc": "2.0", "id": number, "error": self.fake.fails_with})
         try:
             result = self.fake.result(method, said.get("params") or {})
         except KeyError:
@@ -128,9 +137,11 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = True
 
     def _answer(self, status: int, body: Any, headers: dict[str, str] | None = None) -> None:
-        packed = json.dumps(body).encode() if body is not None else b""
+        self._answer_raw(status, json.dumps(body).encode() if body is not None else b"", headers or {})
+
+    def _answer_raw(self, status: int, packed: bytes, headers: dict[str, str]) -> None:
         self.send_response(status)
-        for name, value in {"Content-Type": "application/json", **(headers or {})}.items():
+        for name, value in {"Content-Type": "application/json", **headers}.items():
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(packed)))
         self.end_headers()

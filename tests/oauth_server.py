@@ -38,7 +38,8 @@ class FakeOAuth:
     """resource: what it gives tokens for. clients: (secret, redirect URIs) by id. alive: access tokens that hold.
     refreshing: those with which new ones may be had, by their family. lifetime: of access tokens, in seconds.
     refusals: why somebody was refused, in order. asked: paths, in order. metadata: more of it, or instead.
-    answer: instead of tokens. is_away: it answers nobody. slowness: how long it thinks, in seconds. revoked: somebody
+    answer: instead of tokens. is_away: it answers nobody. refuses_with: status and body. slowness: how long it thinks,
+    in seconds. revoked: somebody
     has given tokens back."""
 
     address: str
@@ -54,6 +55,7 @@ class FakeOAuth:
     metadata: dict[str, Any] = field(default_factory=dict)
     answer: Any = None
     is_away: bool = False
+    refuses_with: tuple[int, Any] | None = None
     slowness: float = 0
     revoked: threading.Event = field(default_factory=threading.Event)
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -169,6 +171,8 @@ class _Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
         if self.fake.is_away:
             return self._answer(503, {})
+        if self.fake.refuses_with is not None:
+            return self._answer(*self.fake.refuses_with)
         time.sleep(self.fake.slowness)
         with self.fake.lock:
             try:

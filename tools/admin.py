@@ -70,12 +70,12 @@ class ByTool(OneOf):
 
 @admin.register(McpServer)
 class McpServerAdmin(ReadOnlyAdmin[McpServer]):
-    """Credentials are never shown, nor where exactly a server is: addresses may hold some."""
+    """Credentials are never shown, nor where exactly a server is or what it has answered: both may hold some."""
 
-    list_display = ["name", "user", "transport", "enabled", "changed", "error", "checked_at"]
+    list_display = ["name", "user", "transport", "enabled", "changed", "checked_at"]
     list_filter = ["transport", "enabled", "changed"]
     list_select_related = ["user"]
-    fields = ["user", "name", "transport", "argv", "enabled", "changed", "error", "tools", "checked_at", "created_at"]
+    fields = ["user", "name", "transport", "argv", "enabled", "changed", "tools", "checked_at", "created_at"]
 
     @admin.display(description="tools in use")
     def tools(self, server: McpServer) -> str:

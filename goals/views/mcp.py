@@ -9,13 +9,14 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
 from agents.live.cards import plain
+from agents.mcp_shapes import said
 from agents.outside import waits_outside
 from agents.signed_in import SignedInRequest, signed_in
 from goals.mcp_form import McpEditForm, McpServerForm
 from tools.mcp import services
 from tools.mcp.definitions import MOST_TOOLS
 from tools.mcp.models import McpServer
-from tools.mcp.programs import listed
+from tools.mcp.programs import program_of
 from tools.mcp.standing import Standing, State, chosen_by, standing
 
 
@@ -114,13 +115,23 @@ def _page(
             digests, reads = request.POST.getlist("digest"), request.POST.getlist("reads_only")
             tools = chosen_by(tools, digests, reads)
         few = len(tools) <= MOST_TOOLS
+        shown = [
+            {
+                "each": each,
+                "state": words[each.state],
+                "now": said(each.definition),
+                "agreed": said(each.agreed) if each.agreed else None,
+                "is_first": few or _is_first(each),
+            }
+            for each in tools
+        ]
         found.append(
             {
                 "row": row,
-                "tools": [(each, words[each.state]) for each in tools if few or _is_first(each)],
-                "others": [(each, words[each.state]) for each in tools if not few and not _is_first(each)],
+                "tools": [each for each in shown if each["is_first"]],
+                "others": [each for each in shown if not each["is_first"]],
                 "chosen": sum(each.chosen for each in tools),
-                "program": listed(row.argv),
+                "program": program_of(row.argv),
                 "said": plain(row.said),
             }
         )

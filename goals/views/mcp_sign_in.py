@@ -61,7 +61,7 @@ def mcp_client(request: HttpRequest) -> JsonResponse:
 
 @require_GET
 @signed_in
-@partial(waits_outside, method="GET")
+@partial(waits_outside, method="GET", instead="settings_mcp")
 def mcp_signed_in(request: SignedInRequest) -> HttpResponse:
     """Where the authorization server sends the browser back to."""
     said = request.GET
@@ -72,8 +72,10 @@ def mcp_signed_in(request: SignedInRequest) -> HttpResponse:
     except SignInFailed as failed:
         messages.error(request, str(failed))
         return redirect("settings_mcp")
-    services.check(server)
-    messages.success(request, _("You are signed in. Look at the server's tools."))
+    if error := services.check(server).error:
+        messages.error(request, _("You are signed in, but the server cannot be used: %(error)s") % {"error": error})
+    else:
+        messages.success(request, _("You are signed in. Look at the server's tools."))
     return redirect("settings_mcp")
 
 

@@ -1,5 +1,6 @@
 """Servers of tools that are changed: what stays, what must be agreed to anew, and what nobody else gets."""
 
+import re
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
@@ -17,14 +18,16 @@ from tests.factories import UserFactory, bearer
 from tests.mcp_server import FakeMcp, fake_mcp, tool
 from tools.mcp import loop, services, sessions
 from tools.mcp.definitions import read
-from tools.mcp.listed import programs_from
 from tools.mcp.models import McpServer, McpSignIn, Transport
 from tools.mcp.offered import offered_to
+from tools.mcp.program_list import programs_from
 from tools.models import Trust
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-SIGN_IN = {"server": {"authorization_endpoint": "https://auth.example.org/authorize"}}
+SIGN_IN = {
+    "server": {"issuer": "https://auth.example.org", "authorization_endpoint": "https://auth.example.org/authorize"}
+}
 
 
 @pytest.fixture
@@ -175,4 +178,23 @@ def test_another_program_is_another_server(user: User, settings: Settings, brows
         services.edit(server, services.Changes(argv=["/bin/sh"]))
     with pytest.raises(services.NotTaken):
         services.edit(server, services.Changes(url="https://example.org/"))
-    assert '<option value="1" selected>' in browser.get(path).content.decode()
+    (chosen,) = re.findall(r'<option value="(\w+)" selected>/bin/two<', browser.get(path).content.decode())
+    settings.WAYMARK_MCP_COMMANDS = programs_from('[["/bin/two"], ["/bin/three"], ["/bin/one"]]')
+    assert browser.post(path, {"label": "", "program": chosen}).status_code == 302  # an open form means what it showed
+    server.refresh_from_db()
+    assert server.argv == ["/bin/two"]
+    settings.WAYMARK_MCP_COMMANDS = programs_from('[["/bin/three"]]')
+    assert browser.post(path, {"label": "", "program": chosen}).status_code == 422
+
+
+def test_programs_are_given_no_headers(user: User, settings: Settings) -> None:
+    settings.WAYMARK_MCP_COMMANDS = programs_from('[["/bin/one"]]')
+    user.is_staff = True
+    user.save()
+    headers = {"Authorization": "Bearer canary"}
+    with pytest.raises(services.NotTaken, match="no headers"):
+        services.add(user, services.Named("shop", argv=["/bin/one"], headers=headers))
+    server = services.add(user, services.Named("shop", argv=["/bin/one"]))
+    with pytest.raises(services.NotTaken, match="no headers"):
+        services.edit(server, services.Changes(headers=headers))
+    assert not McpServer.objects.get().sealed_headers

@@ -194,6 +194,19 @@ def test_a_server_that_wants_more_rights_is_given_them_at_the_next_sign_in(
     assert asked["scope"] == ["read offline_access write"]
 
 
+def test_rights_are_asked_for_by_whole_names(browser: Client, fake: FakeMcp, oauth: FakeOAuth) -> None:
+    server = signed_in(browser, fake)
+    names = [f"right{n}" for n in range(1_000)]
+    challenge, fake.challenge = fake.challenge, f'Bearer error="insufficient_scope", scope="{" ".join(names)}"'
+    fake.lets_in = lambda method, authorization: method != "tools/call"
+    with pytest.raises(ToolError, match="wants more rights"):
+        called(server)
+    fake.challenge, fake.lets_in = challenge, oauth.knows
+    (scope,) = parse_qs(urlsplit(sent_away(browser, server)).query)["scope"]
+    asked = scope.split()
+    assert (asked[:3], {*asked} <= {"read", "offline_access", *names}) == (["read", "offline_access", "right0"], True)
+
+
 def test_a_token_that_is_refused_is_refreshed_and_the_call_made(
     browser: Client, fake: FakeMcp, oauth: FakeOAuth
 ) -> None:
@@ -242,6 +255,22 @@ def test_an_authorization_server_that_is_away_costs_no_sign_in(
 
 
 @pytest.mark.parametrize(
+    "error", [{"error": "invalid_request"}, {"error": "temporarily_unavailable"}, {"error": "canary"}, ["canary"], None]
+)
+def test_a_refusal_that_says_nothing_of_the_sign_in_costs_none(
+    browser: Client, fake: FakeMcp, oauth: FakeOAuth, error: Any
+) -> None:
+    """What stands before an authorization server, or a mistake of its own, answers 4xx, too."""
+    server = signed_in(browser, fake)
+    let_expire()
+    oauth.refuses_with = (403, error)
+    with pytest.raises(ToolError, match=r"Nothing was done\. .*could not be renewed"):
+        called(server)
+    oauth.refuses_with = None
+    assert called(server) == "done"
+
+
+@pytest.mark.parametrize(
     "answer",
     [
         {"access_token": ["canary"]},
@@ -269,9 +298,30 @@ def test_a_server_that_lets_everybody_look_asks_when_it_is_called(
     assert "Sign in" not in shown(browser)
     with pytest.raises(ToolError, match=r"Nothing was done\. The server lets nobody in"):
         called(server)
+    services.check(McpServer.objects.get())
     assert f"Sign in at {oauth.place}" in shown(browser)
     browser.get(come_back(sent_away(browser, server)))
     assert called(server) == "done"
+
+
+def test_a_server_that_lets_everybody_in_again_wants_no_sign_in(
+    browser: Client, fake: FakeMcp, oauth: FakeOAuth
+) -> None:
+    server = added(browser, fake)
+    assert f"Sign in at {oauth.place}" in shown(browser)
+    fake.lets_in = lambda method, authorization: True
+    browser.post(reverse("mcp_check", args=[server.pk]))
+    page = shown(browser)
+    assert "Look it up." in page
+    assert "Sign in at" not in page
+
+
+def test_who_is_signed_in_to_a_server_that_fails_is_told_both(browser: Client, fake: FakeMcp, oauth: FakeOAuth) -> None:
+    away = sent_away(browser, added(browser, fake))
+    fake.at, fake.fails_with = "tools/list", {"code": -32000, "message": "out of order"}
+    page = browser.get(come_back(away), follow=True).content.decode()
+    assert "You are signed in, but the server cannot be used: The server could not be reached: out of order" in page
+    assert "Look at the server" not in page
 
 
 def test_tokens_go_nowhere_but_where_they_are_for(
@@ -394,6 +444,26 @@ def test_nobody_is_signed_in_by_an_answer_that_is_not_theirs(
         assert oauth.asked.count("/token") == before
 
 
+@pytest.mark.parametrize("says_who", [True, False])
+def test_a_code_of_an_honest_host_goes_to_no_other(
+    browser: Client, fake: FakeMcp, oauth: FakeOAuth, settings: Settings, says_who: bool
+) -> None:
+    """The server's own authorization server sends people to an honest one and waits for their code (RFC 9700, 4.4)."""
+    with fake_oauth(fake.address) as evil:
+        settings.WAYMARK_FETCH_PRIVATE.append(evil.place)
+        guard(fake, evil)
+        evil.metadata["authorization_endpoint"] = f"{oauth.address}/authorize"
+        server = added(browser, fake)
+        assert f'for <b class="num">{evil.place}</b>' in shown(browser)
+        away = sent_away(browser, server)
+        asked = {key: said[0] for key, said in parse_qs(urlsplit(away).query).items()}
+        oauth.clients[asked["client_id"]] = ("", [asked["redirect_uri"]])
+        back = come_back(away) if says_who else without("iss")(browser, come_back(away))[1]
+        assert "another server than the one" in browser.get(back, follow=True).content.decode()
+        assert "/token" not in evil.asked
+        assert not McpSignIn.objects.get().is_done
+
+
 def test_what_went_wrong_there_is_said_in_known_words_only(browser: Client, fake: FakeMcp, oauth: FakeOAuth) -> None:
     for error, words in (("access_denied", "(access_denied)"), ("<b>canary", "")):
         away = sent_away(browser, McpServer.objects.first() or added(browser, fake))
@@ -413,12 +483,14 @@ def test_one_answer_of_a_user_is_taken_at_a_time(browser: Client, monkeypatch: p
     said = []
 
     def meanwhile(*_: Any) -> None:
-        said.append(browser.get(reverse("mcp_signed_in")).status_code)
+        said.append(browser.get(reverse("mcp_signed_in"), follow=True).content.decode())
         raise SignInFailed("x")
 
     monkeypatch.setattr("tools.mcp.signing_in.finish", meanwhile)
     browser.get(reverse("mcp_signed_in"))
-    assert said == [429]
+    (page,) = said  # not a bare refusal: another server has sent them here
+    assert "Try again in a moment" in page
+    assert "Add a server" in page
 
 
 def test_signing_in_to_servers_of_others_is_none(browser: Client, fake: FakeMcp, oauth: FakeOAuth) -> None:

@@ -12,6 +12,7 @@ from memory.pool import DATABASE_AWAY, orm
 from memory.text import clean, clip
 from tools.mcp import tokens
 from tools.mcp.failures import SignInFailed
+from tools.mcp.scopes import fitting
 
 NOT_LET_IN: Final = -32_401
 """The code of the error that stands for a refusal: the SDK knows of no status, and one that were raised would break the
@@ -100,7 +101,7 @@ def _wanted(answer: httpx2.Response) -> str:
 
     if extract_field_from_www_auth(answer, "error") != "insufficient_scope":
         return ""
-    return clip(clean(extract_scope_from_www_auth(answer) or ""), LONGEST_CHALLENGE)
+    return fitting(clean(extract_scope_from_www_auth(answer) or ""))
 
 
 def _refusal(words: str, challenge: str | None) -> httpx2.Response:

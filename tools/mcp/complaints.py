@@ -1,9 +1,11 @@
-"""What a program writes to its error output: read to the last byte, so that it never waits, and kept to its last lines
-(case MCP-02)."""
+"""What servers complain of, without secrets. What a program writes to its error output is read to the last byte, so
+that it never waits, and kept to its last lines (case MCP-02)."""
 
 import asyncio
 from collections.abc import Iterable
 from typing import Final
+
+from pydantic import ValidationError
 
 from memory.text import clean
 
@@ -13,15 +15,36 @@ SHORTEST_SECRET: Final = 6
 """Shorter values are words such as “true”, which stand everywhere."""
 
 
+def masked(text: str, secrets: Iterable[str]) -> str:
+    """Return `text` with stars in place of secrets; a line of one counts as one."""
+    for secret in _lines(secrets):
+        text = text.replace(secret, "*" * len(secret))
+    return text
+
+
+def _lines(secrets: Iterable[str]) -> list[str]:
+    """The longest first: a shorter one may be a part of it."""
+    lines = {line.strip() for secret in secrets for line in secret.splitlines()}
+    return sorted((line for line in lines if len(line) >= SHORTEST_SECRET), key=len, reverse=True)
+
+
+def words_of(error: BaseException) -> str:
+    """What went wrong with a server, in words, which may be its own and hold its credentials."""
+    from mcp_types import PARSE_ERROR
+
+    if isinstance(error, ValidationError) or getattr(error, "code", None) == PARSE_ERROR:
+        return "its answer is not as the protocol wants it."  # such an error repeats the answer
+    return clean(str(error)).strip() or type(error).__name__
+
+
 class Complaints:
     """The end of what was written so far, without what must not be seen.
 
-    secrets: what the program was given in its environment; a line of one counts as one.
+    secrets: what the program was given in its environment.
     """
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        lines = {line.strip().encode() for secret in secrets for line in secret.splitlines()}
-        self._secrets = sorted((line for line in lines if len(line) >= SHORTEST_SECRET), key=len, reverse=True)
+        self._secrets = [line.encode() for line in _lines(secrets)]
         # So much more that one whose beginning is lost stands before what is shown.
         self._room = KEPT + max(map(len, self._secrets), default=0)
         self._tail = b""

@@ -1,14 +1,16 @@
 """What a server says of its tools: mended where that is harmless, fingerprinted, and made fit for models."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
+from math import isfinite
 from typing import Any, Final
 
 from memory.encoding import dumps
-from memory.text import clean, clean_json, clip
+from memory.text import clean, clip, legible
 from tools.mcp.naming import offered_as
-from tools.mcp.schema import Unusable, normalised
+from tools.mcp.schema import MOST_PARTS, Parts, Unusable, normalised
 
 LONGEST_DESCRIPTION: Final = 1_000
 MOST_TOOLS: Final = 64
@@ -52,7 +54,7 @@ def mended(tool: object) -> dict[str, Any] | None:
     kept |= {key: tool[key] for key in ("title", "description") if isinstance(tool.get(key), str)}
     schema = tool.get("inputSchema")
     if isinstance(schema, dict) and schema.get("type", "object") == "object":
-        kept["inputSchema"] = {**schema, "type": "object"}
+        kept["inputSchema"] = {**_in_json(schema), "type": "object"}
     else:
         kept["inputSchema"] = {"type": "object", BROKEN: clip(clean(str(schema)), 200)}
     return kept
@@ -61,19 +63,18 @@ def mended(tool: object) -> dict[str, Any] | None:
 def defined(server: str, tools: Sequence[dict[str, Any]]) -> list[Definition]:
     """Definitions from the entries of a listing, in its order."""
     made: list[Definition] = []
-    names: set[str] = set()
-    room = MOST_KEPT
+    named = Counter(tool["name"] for tool in tools)
+    room, parts = MOST_KEPT, Parts(MOST_PARTS)
     for tool in tools:
-        each = _defined(server, tool)
+        each = _defined(server, tool, parts)
         problem, size = each.problem, len(dumps(each.schema))
-        if not problem and each.offered in names:
+        if not problem and named[tool["name"]] > 1:  # a call would be of either
             problem = "Another tool of this server has the same name."
         elif not problem and size > room:
             problem = f"The server describes more tools than are kept ({MOST_KEPT:,} bytes)."
         if problem:
             made.append(Definition(each.name, each.offered, each.description, {}, each.digest, problem))
             continue
-        names.add(each.offered)
         room -= size
         made.append(each)
     return made
@@ -110,16 +111,46 @@ def digest_of(tool: dict[str, Any]) -> str:
     return sha256(dumps(tool, sort_keys=True)).hexdigest()
 
 
-def _defined(server: str, tool: dict[str, Any]) -> Definition:
-    name, schema = tool["name"], tool["inputSchema"]
+def _defined(server: str, tool: dict[str, Any], parts: Parts) -> Definition:
+    """parts: that may still be made of schemas of the same listing."""
+    name, schema = clean(tool["name"]), tool["inputSchema"]
     digest = digest_of(tool)
-    description = clip(clean(tool.get("description") or tool.get("title") or "").strip(), LONGEST_DESCRIPTION)
+    said = legible(clean(tool.get("description") or tool.get("title") or ""))
+    description = clip(said.strip(), LONGEST_DESCRIPTION)
     offered = offered_as(server, name)
     if len(name) > 200:
         return Definition(clip(name, 200), offered, description, {}, digest, "Its name is too long.")
+    if legible(name) != tool["name"]:
+        return Definition(name, offered, description, {}, digest, "Its name has characters that nobody sees.")
     if BROKEN in schema:
         return Definition(name, offered, description, {}, digest, "Its arguments are not described by a JSON schema.")
     try:
-        return Definition(name, offered, description, normalised(clean_json(schema)), digest)
+        return Definition(name, offered, description, normalised(_legible(schema), parts), digest)
     except Unusable as problem:
         return Definition(name, offered, description, {}, digest, str(problem))
+
+
+def _in_json(value: Any) -> Any:
+    """Without numbers that JSON has not: parsers let them pass, and databases do not."""
+    match value:
+        case dict():
+            return {key: _in_json(item) for key, item in value.items()}
+        case list():
+            return [_in_json(item) for item in value]
+        case float() if not isfinite(value):
+            return None
+        case _:
+            return value
+
+
+def _legible(value: Any) -> Any:
+    """A schema whose words its user can read, all of them: models would obey others, too (threats T11, T17)."""
+    match value:
+        case str():
+            return legible(clean(value))
+        case dict():
+            return {legible(clean(key)): _legible(item) for key, item in value.items()}
+        case list():
+            return [_legible(item) for item in value]
+        case _:
+            return value

@@ -26,6 +26,7 @@ from mcp.shared.auth import DEFAULT_GRANT_TYPES, OAuthMetadata, ProtectedResourc
 from mcp.shared.auth_utils import check_resource_allowed, resource_url_from_server_url
 from pydantic import BaseModel
 
+from memory.text import clean_json
 from tools.addresses import AddressRefused
 from tools.mcp import network
 from tools.mcp.failures import SignInFailed
@@ -36,11 +37,13 @@ LONGEST: Final = 20_000
 
 
 class Found(BaseModel):
-    """Where and for what to sign in. resource: the server, as tokens are to be made out for it (RFC 8707)."""
+    """Where and for what to sign in. resource: the server, as tokens are to be made out for it (RFC 8707). for_calls:
+    only calls want it, so that a look without one says nothing."""
 
     resource: str
     scope: str
     server: OAuthMetadata
+    for_calls: bool = False
 
     @property
     def issuer(self) -> str:
@@ -79,12 +82,22 @@ async def _resource(client: httpx2.AsyncClient, url: str, said: str | None) -> P
         answer = await _asked(client, place)
         found = await handle_protected_resource_response(answer)
         if found is not None:
-            if not check_resource_allowed(resource_url_from_server_url(url), str(found.resource)):
+            if not _is_of(url, str(found.resource), place):
                 raise SignInFailed("The server says that one signs in for another server than itself.")
             return found
         if answer.status_code >= 500 or answer.status_code == 429:  # that is no word about whether there is one
             raise SignInFailed("The server does not say at the moment where to sign in.")
     return None
+
+
+def _is_of(url: str, resource: str, place: str) -> bool:
+    """Whether what stands at a place may be of a server: it is said of that itself or, where a whole host is meant, by
+    the host and not by one of those that share it (RFC 9728, 3.3)."""
+    here = resource_url_from_server_url(url)
+    if resource.rstrip("/") == here.rstrip("/"):
+        return True
+    usual, *_ = build_protected_resource_metadata_discovery_urls(None, resource)
+    return place == usual and check_resource_allowed(here, resource)
 
 
 async def _server(client: httpx2.AsyncClient, url: str, issuer: str | None) -> OAuthMetadata | None:
@@ -104,6 +117,7 @@ async def _server(client: httpx2.AsyncClient, url: str, issuer: str | None) -> O
 
 
 async def _check_server(server: OAuthMetadata) -> None:
+    _check_mix_up(server)
     if "S256" not in (server.code_challenge_methods_supported or ()):
         raise SignInFailed("The authorization server does not protect sign-ins (PKCE), so nobody is sent there.")
     ends = (server.authorization_endpoint, server.token_endpoint, server.registration_endpoint)
@@ -116,9 +130,29 @@ async def _check_server(server: OAuthMetadata) -> None:
         raise SignInFailed(f"Nobody is sent to where the server wants people to sign in: {error}") from error
 
 
+def _check_mix_up(server: OAuthMetadata) -> None:
+    """What people are given at one place is handed to another only where the answer says whose it is, which `finish`
+    then insists on: else a server could send them to an honest one and take their code (RFC 9700, 4.4)."""
+    ends = (server.authorization_endpoint, server.token_endpoint)
+    origins = {_origin(str(end)) for end in ends}
+    if origins != {_origin(str(server.issuer))} and not server.authorization_response_iss_parameter_supported:
+        raise SignInFailed(
+            "The authorization server sends people, or what they come back with, to another host and does not say "
+            "whose answer it is (RFC 9207), so nobody is sent there."
+        )
+
+
+def _origin(url: str) -> tuple[str, str, int | None]:
+    address = httpx2.URL(url)
+    return address.scheme, address.host, address.port
+
+
 def kept[T: BaseModel](said: T) -> T:
     if len(said.model_dump_json()) > LONGEST:
         raise SignInFailed("The server says more of its sign-in than is read.")
+    plain = said.model_dump(mode="json")
+    if clean_json(plain) != plain:
+        raise SignInFailed("The server says something of its sign-in that is no text.")
     return said
 
 

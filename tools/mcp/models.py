@@ -100,6 +100,12 @@ class McpSignIn(models.Model):
         return host
 
     @property
+    def issuer(self) -> str:
+        """For whom they do, where that is another host; else empty. Who signs in there gives their answer to it."""
+        host: str = urlsplit(self.found["server"]["issuer"]).netloc
+        return host if host != self.host else ""
+
+    @property
     def is_done(self) -> bool:
         return bool(self.sealed_tokens)
 

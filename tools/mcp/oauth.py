@@ -34,6 +34,10 @@ KNOWN_ERRORS: Final = frozenset(
 )
 
 
+FINAL: Final = frozenset({"invalid_grant", "invalid_client", "unauthorized_client"})
+"""After which asking again is of no use: what was shown, or we, are not known any more."""
+
+
 class Tokens(BaseModel):
     """expires_at: seconds since 1970; None: nobody knows."""
 
@@ -142,9 +146,9 @@ async def _post(url: str, us: OAuthClientInformationFull, said: Mapping[str, str
         answer = await client.post(url, data=data, headers=headers)
     if answer.status_code in (200, 201):
         return answer
-    if 400 <= answer.status_code < 500 and answer.status_code not in (408, 429):
+    if answer.status_code < 500 and _error(answer) in FINAL:
         raise GrantRefused(f"The authorization server refuses it{_code(answer)}.")
-    raise SignInFailed(f"The authorization server does not answer as it should ({answer.status_code}).")
+    raise SignInFailed(f"The authorization server does not answer as it should{_code(answer)}.")
 
 
 def _with_client(us: OAuthClientInformationFull, data: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]:
@@ -155,9 +159,14 @@ def _with_client(us: OAuthClientInformationFull, data: dict[str, str]) -> tuple[
 
 def _code(answer: httpx2.Response) -> str:
     """Which of the known errors it is, in brackets."""
+    return f" ({_error(answer) or answer.status_code})"
+
+
+def _error(answer: httpx2.Response) -> str:
+    """The code of a known error; empty when it says none, as what stands before an authorization server may."""
     try:
         said = orjson.loads(answer.content)
     except orjson.JSONDecodeError:
-        return f" ({answer.status_code})"
+        return ""
     code = said.get("error") if isinstance(said, dict) else None
-    return f" ({code})" if isinstance(code, str) and code in KNOWN_ERRORS else f" ({answer.status_code})"
+    return code if isinstance(code, str) and code in KNOWN_ERRORS else ""

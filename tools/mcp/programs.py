@@ -6,7 +6,7 @@ from pathlib import Path
 from django.conf import settings
 from django.contrib.auth.models import User
 
-from tools.mcp.listed import Program
+from tools.mcp.program_list import Program
 from tools.sandbox.box import TEMPORARY, Room
 
 
@@ -20,7 +20,7 @@ def may_start(user: User, argv: Sequence[str]) -> bool:
     return [*argv] in startable(user)
 
 
-def listed(argv: Sequence[str]) -> Program | None:
+def program_of(argv: Sequence[str]) -> Program | None:
     """What the operator says of a command; None when it is not allowed."""
     return next((each for each in settings.WAYMARK_MCP_COMMANDS if each.command == [*argv]), None)
 

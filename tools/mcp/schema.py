@@ -12,6 +12,10 @@ from memory.encoding import dumps
 LONGEST: Final = 20_000
 """Of a schema as JSON, in bytes."""
 DEEPEST: Final = 12
+"""Of parts within parts, and of references that are followed on the way to one."""
+MOST_PARTS: Final = 20_000
+"""Of all schemas of one listing together."""
+MOST_OF_ONE: Final = 2_000
 KEPT: Final = frozenset(
     {
         *("type", "description", "enum", "const", "default", "format", "required", "title"),
@@ -26,8 +30,24 @@ class Unusable(Exception):
     """No vendor would take it. The message says why, for people."""
 
 
-def normalised(schema: object) -> dict[str, Any]:
+class Parts:
+    """How many parts may still be made of one listing: references multiply, and each tool may have its own."""
+
+    def __init__(self, left: int) -> None:
+        self._left = left
+
+    def take(self) -> None:
+        """Raises: Unusable."""
+        if not self._left:
+            raise Unusable("The server describes its tools at greater length than is read.")
+        self._left -= 1
+
+
+def normalised(schema: object, parts: Parts) -> dict[str, Any]:
     """Return an object schema without references, in which every part has a type or alternatives.
+
+    Args:
+        parts: that may still be made.
 
     Raises:
         Unusable: it is no schema of an object, or too large.
@@ -36,7 +56,7 @@ def normalised(schema: object) -> dict[str, Any]:
         raise Unusable("Its arguments are not described by a JSON schema.")
     if len(dumps(schema)) > LONGEST * 4:
         raise Unusable("The description of its arguments is too long.")
-    made = _Maker(schema).part(_flat(schema), 0, ())
+    made = _Maker(schema, parts).part(_flat(schema), 0, ())
     if made.get("type", "object") != "object":
         raise Unusable("Its arguments are no JSON object.")
     made["type"] = "object"
@@ -67,17 +87,22 @@ def _list(value: object) -> list[Any]:
 class _Maker:
     """Makes the parts of one schema."""
 
-    def __init__(self, whole: dict[str, Any]) -> None:
+    def __init__(self, whole: dict[str, Any], parts: Parts) -> None:
         self._whole = whole
-        self._left = 2000  # parts: references may multiply
+        self._parts = parts
+        self._left = MOST_OF_ONE
+        self._resolved: dict[str, dict[str, Any]] = {}
 
     def part(self, schema: object, depth: int, within: tuple[str, ...]) -> dict[str, Any]:
         """within: the references that are being followed; one that leads back to itself takes anything."""
+        self._parts.take()
         self._left -= 1
         if self._left < 0:
             raise Unusable("The description of its arguments is too long.")
-        if not isinstance(schema, dict) or depth > DEEPEST:
-            return {"type": "string"} if depth <= DEEPEST else {"type": "object"}
+        if depth > DEEPEST or len(within) > DEEPEST:
+            return {"type": "object"}
+        if not isinstance(schema, dict):
+            return {"type": "string"}
         reference = schema.get("$ref")
         if reference is not None:
             if not isinstance(reference, str) or reference in within:
@@ -90,6 +115,11 @@ class _Maker:
         return made
 
     def _found(self, reference: str) -> dict[str, Any]:
+        if reference not in self._resolved:
+            self._resolved[reference] = self._looked_up(reference)
+        return self._resolved[reference]
+
+    def _looked_up(self, reference: str) -> dict[str, Any]:
         if not reference.startswith("#"):
             raise Unusable("It refers to a schema that is elsewhere.")
         found: Any = self._whole

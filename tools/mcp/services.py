@@ -71,7 +71,7 @@ def add(user: User, named: Named) -> McpServer:
         )
     transport = Transport.STDIO if named.argv else Transport.HTTP
     _check_place(user, transport, named.url, named.argv)
-    _check_headers(named.headers)
+    _check_headers(transport, named.headers)
     with transaction.atomic():
         User.objects.select_for_update(no_key=True).get(pk=user.pk)
         if McpServer.objects.for_user(user).count() >= MOST_SERVERS:
@@ -85,7 +85,7 @@ def add(user: User, named: Named) -> McpServer:
             transport=transport,
             url=named.url if transport is Transport.HTTP else "",
             argv=[*named.argv],
-            sealed_headers=_sealed(named.headers) if transport is Transport.HTTP else "",
+            sealed_headers=_sealed(named.headers),
         )
 
 
@@ -111,7 +111,7 @@ def edit(server: McpServer, changes: Changes) -> None:
         if moved or (changes.headers is not None and is_waiting):
             signing_in.forget(row)
         if changes.headers is not None:
-            _check_headers(changes.headers)
+            _check_headers(row.transport, changes.headers)
             row.sealed_headers = _sealed(changes.headers)
         if changes.label is not None:
             row.label = changes.label
@@ -142,7 +142,9 @@ def _sealed(headers: Mapping[str, str]) -> str:
     return seal(orjson.dumps(headers).decode()) if headers else ""
 
 
-def _check_headers(headers: Mapping[str, str]) -> None:
+def _check_headers(transport: str, headers: Mapping[str, str]) -> None:
+    if headers and transport == Transport.STDIO:
+        raise NotTaken("A program is given no headers.", "headers")
     if len(headers) > MOST_HEADERS:
         raise NotTaken(f"At most {MOST_HEADERS} headers.", "headers")
     for name, value in headers.items():

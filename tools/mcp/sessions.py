@@ -14,10 +14,10 @@ from uuid import UUID
 import structlog
 from django.conf import settings
 
-from memory.text import clean, clip
 from tools.cancel import CancelToken
 from tools.mcp import loop
 from tools.mcp.bearer import NEEDED, challenge_of
+from tools.mcp.complaints import words_of
 from tools.mcp.transports import Target, client_of
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ async def _listing(target: Target) -> tuple[Session, list[dict[str, Any]]]:
             except Exception as error:
                 if place.session.users and isinstance(error, TimeoutError):
                     raise Unreachable("The server is busy with other calls and does not answer.") from error
-                log.info("mcp connection lost", server=target.name, error=_why(error))
+                log.info("mcp connection lost", server=target.name, error=type(_innermost(error)).__name__)
                 place.session.retire()
                 place.session = None
         return await _opened(place, target)
@@ -208,7 +208,7 @@ def _why(error: BaseException) -> str:
     error = _innermost(error)
     if isinstance(error, TimeoutError):
         return f"it took longer than {settings.WAYMARK_MCP_CONNECT_SECONDS:g} seconds."
-    return clip(clean(str(error)).strip() or type(error).__name__, 300)
+    return words_of(error)
 
 
 def tools_of(target: Target, cancel: CancelToken) -> list[dict[str, Any]]:

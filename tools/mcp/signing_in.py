@@ -67,9 +67,9 @@ def state_of(server: McpServer) -> State:
     return State.DONE if row.is_done else State.NEEDED
 
 
-def look_for(server: McpServer, challenge: str) -> str:
-    """Find out where one signs in to a server that lets nobody in, and keep it. Returns why it cannot be done, for
-    people; empty when it can."""
+def look_for(server: McpServer, challenge: str, *, for_calls: bool = False) -> str:
+    """Find out where one signs in to a server that lets nobody in, or only look, and keep it. Returns why it cannot be
+    done, for people; empty when it can."""
     from tools.mcp.discovery import discover
 
     try:
@@ -78,8 +78,14 @@ def look_for(server: McpServer, challenge: str) -> str:
         return clip(f"The server wants a sign-in, which is not possible. {failed}", 500)
     if found is None:
         return "The server does not let us in (401): it wants credentials, such as a header."
-    _keep(server, found)
+    _keep(server, found.model_copy(update={"for_calls": for_calls}))
     return ""
+
+
+def end_when_not_wanted(server: McpServer) -> None:
+    """A server has just let us look as nobody: its sign-in is over, unless it is for calls. In a transaction."""
+    if state_of(server) is State.NEEDED and not server.sign_in.found.get("for_calls"):
+        forget(server)
 
 
 def begin(server: McpServer, us: Us) -> str:

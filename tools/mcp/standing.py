@@ -22,13 +22,15 @@ class State(StrEnum):
 class Standing:
     """
     definition: as the server said it last; of one that is gone, as it was agreed to. chosen: what is proposed to be
-    agreed to: what is in use, and at the first look as many as agents can have.
+    agreed to: what is in use, and at the first look as many as agents can have. reads_only: its user has said so of
+    what it is now. agreed: what one that has changed said when it was agreed to.
     """
 
     definition: Definition
     state: State
     reads_only: bool
     chosen: bool
+    agreed: Definition | None = None
 
 
 def standing(server: McpServer) -> Sequence[Standing]:
@@ -38,7 +40,16 @@ def standing(server: McpServer) -> Sequence[Standing]:
     states = {each.name: _state(each, agreed) for each in seen}
     in_use = {name for name, state in states.items() if state is State.ACCEPTED}
     chosen = in_use if agreed else {each.name for each in first_fitting(seen)}
-    found = [Standing(each, states[each.name], each.name in server.reads_only, each.name in chosen) for each in seen]
+    found = [
+        Standing(
+            each,
+            states[each.name],
+            reads_only=states[each.name] is State.ACCEPTED and each.name in server.reads_only,
+            chosen=each.name in chosen,
+            agreed=agreed[each.name] if states[each.name] is State.CHANGED else None,
+        )
+        for each in seen
+    ]
     names = {each.name for each in seen}
     return [
         *found,

@@ -15,7 +15,7 @@ import structlog
 from django.conf import settings
 
 from tools.mcp.complaints import Complaints
-from tools.mcp.programs import listed, room_of
+from tools.mcp.programs import program_of, room_of
 from tools.sandbox import seccomp, selftest
 from tools.sandbox.box import walled
 from tools.sandbox.watch import memory_of, processes_below
@@ -45,7 +45,7 @@ async def started(argv: tuple[str, ...], keep: Callable[[str], None]) -> AsyncIt
         NotStartable: before anything was started.
         OSError: the sandbox cannot be started.
     """
-    program = listed(argv)
+    program = program_of(argv)
     if program is None:
         raise NotStartable("The operator does not allow this program any more.")
     if why := await asyncio.to_thread(selftest.renew):

@@ -9,10 +9,10 @@ from django.conf import settings
 from django.db import transaction
 
 from memory.secrets import seal, unseal
-from memory.text import clip
 from tools.mcp import loop
 from tools.mcp.failures import GrantRefused
 from tools.mcp.models import McpSignIn
+from tools.mcp.scopes import fitting
 
 if TYPE_CHECKING:
     from tools.mcp.oauth import Tokens
@@ -22,7 +22,6 @@ log = structlog.get_logger(__name__)
 EARLY_SECONDS: Final = 30
 """So long before its end a token is not used any more: clocks differ, and calls take their time."""
 MARGIN_SECONDS: Final = 5.0
-LONGEST_SCOPE: Final = 4_000
 
 
 def access_token(grant: UUID, refused: str = "") -> str:
@@ -62,7 +61,7 @@ def widen(grant: UUID, scope: str) -> None:
     with transaction.atomic():
         row = McpSignIn.objects.select_for_update().filter(grant=grant).first()
         if row is not None:
-            row.found["scope"] = clip(union_scopes(row.found["scope"], scope) or "", LONGEST_SCOPE)
+            row.found["scope"] = fitting(union_scopes(row.found["scope"], scope) or "")
             row.save(update_fields=["found"])
 
 

@@ -14,7 +14,10 @@ from tools.base import Arguments, Effect, HowFar, Outcome, Reversal, Risk, Tool,
 from tools.cancel import Cancelled
 from tools.mcp import catalogue, results, sessions
 from tools.mcp.bearer import NOT_LET_IN, challenge_of
+from tools.mcp.complaints import words_of
+from tools.mcp.credentials import without_credentials, without_keys
 from tools.mcp.definitions import Definition
+from tools.mcp.transports import Target
 from tools.mcp.words import wording
 from tools.sandbox import selftest
 
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
 # Longer than a call may take, so that the call says itself what became of it.
 MARGIN_SECONDS = 10.0
 LONGEST_WORDS = 60
+LONGEST_ERROR = 500
 
 
 class Anything(Arguments):
@@ -110,7 +114,9 @@ class McpTool(Tool[Anything]):
     def run(self, arguments: Anything, context: ToolContext) -> Outcome:
         """Raises: ToolError when nothing took effect, or when the server has said so; BrokeOff else."""
         given = arguments.model_dump(mode="json")
-        target = catalogue.usable(context.user_id, self.server_id, self.definition)
+        target = catalogue.usable(
+            context.user_id, self.server_id, self.definition, reads_only=self.effect is Effect.PURE
+        )
         sent: list[bool] = []
         far = Latest()
 
@@ -128,11 +134,12 @@ class McpTool(Tool[Anything]):
         except ToolError:
             raise
         except sessions.Unreachable as error:
-            raise ToolError(f"Nothing was done. {error}", (self.source,)) from error
+            words = clip(without_credentials(f"Nothing was done. {error}", target), LONGEST_ERROR)
+            raise ToolError(words, (self.source,)) from error
         except Exception as error:
             if (challenge := challenge_of(error)) is not None:
                 catalogue.asks_to_sign_in(self.server_id, challenge)
-            raise self._broken(error, was_sent=bool(sent)) from error
+            raise self._broken(error, target, was_sent=bool(sent)) from error
         if result is None:
             catalogue.hold(self.server_id)
             raise ToolError(
@@ -141,14 +148,16 @@ class McpTool(Tool[Anything]):
             )
         said = results.text_of(result)
         if result.is_error:
-            raise ToolError(said or "The server says that it failed.", (self.source,))
-        return Outcome(said, sources=(self.source,))
+            words = without_credentials(said, target) or "The server says that it failed."
+            raise ToolError(words, (self.source,))
+        return Outcome(without_keys(said, target), sources=(self.source,))
 
-    def _broken(self, error: Exception, *, was_sent: bool) -> Exception:
+    def _broken(self, error: Exception, target: Target, *, was_sent: bool) -> Exception:
         """What to raise. Only reads: nothing can have happened, whatever went wrong."""
         if isinstance(error, Cancelled):
             return StoppedMidway() if was_sent and self.effect is not Effect.PURE else error
-        kind, words = _told(error)
+        kind, said = _told(error)
+        words = without_credentials(said, target)
         if kind is None or not was_sent or self.effect is Effect.PURE:
             return ToolError(words, (self.source,))
         return kind(words)
@@ -171,4 +180,4 @@ def _told(error: Exception) -> tuple[type[BrokeOff] | None, str]:
         return TookTooLong, "The server took too long."
     if error.code == CONNECTION_CLOSED:
         return ServerWentAway, "The server ended."
-    return ServerBrokeDown, f"The server failed: {error.message}"
+    return ServerBrokeDown, f"The server failed: {words_of(error)}"

@@ -8,7 +8,7 @@ import pytest
 from memory.encoding import dumps
 from tools.mcp.definitions import MOST_SCHEMAS, MOST_TOOLS, Definition, defined, first_fitting, mended
 from tools.mcp.naming import is_server, offered_as, parted
-from tools.mcp.schema import normalised
+from tools.mcp.schema import MOST_PARTS, Parts, normalised
 
 LEGAL = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 TREE = {
@@ -104,9 +104,52 @@ def test_mcp_03_of_large_descriptions_as_many_as_fit_are_proposed() -> None:
     ],
 )
 def test_odd_schemas_are_made_to_fit(schema: dict[str, Any]) -> None:
-    made = normalised(schema)
+    made = normalised(schema, Parts(100))
     assert all("type" in part or part.get("anyOf") for part in parts(made))
     assert "$ref" not in str(made)
+
+
+def test_mcp_03_a_long_chain_of_references_costs_one_tool_at_most() -> None:
+    chain = {f"n{n}": {"$ref": f"#/$defs/n{n + 1}"} for n in range(1_400)}
+    schema = {"type": "object", "$defs": {**chain, "n1400": {}}, "properties": {"x": {"$ref": "#/$defs/n0"}}}
+    good, chained = of(listed("good", {}), listed("t", schema))
+    assert (good.problem, chained.problem) == ("", "")
+    assert chained.schema["properties"] == {"x": {"type": "object"}}
+
+
+def test_mcp_03_what_all_tools_of_a_server_refer_to_has_an_end() -> None:
+    """Each would be within the bounds of one; together they would hold a worker up."""
+    many = [{"$ref": "#/$defs/a"}] * 900
+    schema = {"type": "object", "$defs": {"a": {"type": "string"}}, "properties": {"x": {"allOf": many}}}
+    found = of(*(listed(f"t{n}", schema) for n in range(60)))
+    usable = sum(not each.problem for each in found)
+    assert 0 < usable <= MOST_PARTS / 1_800
+    assert "at greater length than is read" in found[-1].problem
+
+
+UNSEEN = ["\u200b", "\u202e", "\u2066", "\U000e0041", "\U000e0100", "\u3164", "\x1b", "\x00", "\ufeff", "\u00ad"]
+
+
+@pytest.mark.parametrize("sign", UNSEEN)
+def test_models_are_told_nothing_that_nobody_sees(sign: str) -> None:
+    """Threats T11, T17."""
+    part = {
+        "type": "string",
+        "description": f"a{sign}b",
+        "enum": [f"c{sign}d"],
+        "default": [{f"e{sign}f": f"g{sign}h"}],
+    }
+    tools = [listed("t", {"type": "object", "properties": {"x": part}}, f"i{sign}j"), listed(f"t{sign}", {})]
+    told, named = of(*tools)
+    assert sign not in told.description + str(told.schema)
+    assert told.schema["properties"]["x"]["description"].startswith("a")
+    assert "nobody sees" in named.problem
+    assert "\x00" not in named.name
+
+
+def test_of_tools_of_one_name_none_can_be_used() -> None:
+    found = of(listed("t", {}, "one"), listed("u", {}), listed("t", {}, "two"))
+    assert [bool(each.problem) for each in found] == [True, False, True]
 
 
 def test_references_that_multiply_are_given_up() -> None:

@@ -102,6 +102,7 @@ def test_nothing_inside_and_nothing_in_the_clear_is_an_end_of_it(
         ({"code_challenge_methods_supported": ["plain"]}, "PKCE"),
         ({"authorization_endpoint": "javascript:alert(1)"}, "does not say how"),
         ({"token_endpoint": None}, "does not say how"),
+        ({"service_documentation": "https://x.example/", "ui_locales_supported": ["\x00"]}, "that is no text"),
     ],
 )
 def test_an_authorization_server_that_is_not_what_it_says_is_none(
@@ -112,10 +113,43 @@ def test_an_authorization_server_that_is_not_what_it_says_is_none(
     assert not McpSignIn.objects.exists()
 
 
+ELSEWHERE = "https://auth.example.org/x"
+
+
+@pytest.mark.parametrize(
+    "ends",
+    [
+        {"authorization_endpoint": ELSEWHERE},
+        {"token_endpoint": ELSEWHERE},
+        {"authorization_endpoint": ELSEWHERE, "token_endpoint": ELSEWHERE},
+    ],
+)
+def test_nobody_is_sent_to_another_host_that_does_not_say_whose_its_answers_are(
+    fake: FakeMcp, oauth: FakeOAuth, ends: dict[str, str]
+) -> None:
+    """A mix-up (RFC 9700, 4.4)."""
+    oauth.metadata = {**ends, "authorization_response_iss_parameter_supported": None}
+    assert "does not say whose answer it is" in looked_at(fake).error
+    assert not McpSignIn.objects.exists()
+
+
 def test_nobody_signs_in_for_another_server(fake: FakeMcp, oauth: FakeOAuth) -> None:
     fake.documents[RESOURCE]["resource"] = "https://bank.example.org/mcp"
     assert "for another server" in looked_at(fake).error
     assert not McpSignIn.objects.exists()
+
+
+def test_a_whole_host_is_signed_in_for_only_where_it_says_so_itself(fake: FakeMcp, oauth: FakeOAuth) -> None:
+    """One of those that share it would get tokens for all of them (RFC 9728, 3.3)."""
+    origin = fake.address.removesuffix("/mcp")
+    said = fake.documents[RESOURCE]
+    said["resource"] = origin
+    assert "for another server" in looked_at(fake).error
+    assert not McpSignIn.objects.exists()
+    fake.documents = {"/.well-known/oauth-protected-resource": said}
+    fake.challenge = ""
+    assert looked_at(fake).error == ""
+    assert McpSignIn.objects.get().found["resource"].rstrip("/") == origin
 
 
 def test_nobody_signs_in_to_a_server_in_the_clear(fake: FakeMcp, oauth: FakeOAuth) -> None:

@@ -34,8 +34,8 @@ from tests.tools.mcp.test_definitions import LEGAL, parts
 from tools.base import ToolContext, ToolError
 from tools.cancel import CancelToken
 from tools.mcp import offered
-from tools.mcp.listed import programs_from
 from tools.mcp.models import McpServer
+from tools.mcp.program_list import programs_from
 from tools.mcp.schema import KEPT
 from tools.mcp.tool import Anything, McpTool
 from tools.sandbox import box

@@ -11,7 +11,7 @@ import pytest
 from pytest_django import Settings
 
 from tools.checks import check_programs
-from tools.mcp.listed import Program, programs_from
+from tools.mcp.program_list import Program, programs_from
 from tools.mcp.programs import own_places, room_of
 
 
