@@ -32,7 +32,7 @@ class FakeMcp:
     """tools: what it lists. acts: what a tool does with its arguments, by name. called: what was called, in order.
     key: when it is set, who does not send it is refused. methods: everything that was asked of it.
     lets_in: whether it knows an Authorization, by the method that is asked. challenge: what it says to whom it does not
-    let in. documents: what stands at other paths. heard: every Authorization that came."""
+    let in. documents: what stands at other paths. heard: every Authorization that came. connections: that are open."""
 
     address: str
     tools: list[Any] = field(default_factory=list)
@@ -46,6 +46,7 @@ class FakeMcp:
     challenge: str = ""
     documents: dict[str, Any] = field(default_factory=dict)
     heard: list[str] = field(default_factory=list)
+    connections: set[Any] = field(default_factory=set)
 
     @property
     def place(self) -> str:
@@ -76,6 +77,14 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
         pass
+
+    def setup(self) -> None:
+        self.fake.connections.add(self)
+        super().setup()
+
+    def finish(self) -> None:
+        self.fake.connections.discard(self)
+        super().finish()
 
     def do_GET(self) -> None:
         found = self.fake.documents.get(self.path)

@@ -73,7 +73,7 @@ def look_for(server: McpServer, challenge: str) -> str:
     from tools.mcp.discovery import discover
 
     try:
-        found = sessions.ask(discover(server.url, challenge), _seconds(), CancelToken())
+        found = loop.ask(discover(server.url, challenge), _seconds(), CancelToken())
     except SignInFailed as failed:
         return clip(f"The server wants a sign-in, which is not possible. {failed}", 500)
     if found is None:
@@ -138,7 +138,7 @@ def finish(user: User, state: str, code: str, issuer: str | None, error: str) ->
         raise SignInFailed(f"The authorization server did not sign you in{known}.")
     us = OAuthClientInformationFull.model_validate_json(client)
     asked = oauth.redeem(found, us, code, begun["verifier"], begun["redirect_uri"])
-    tokens = sessions.ask(asked, _seconds(), CancelToken())
+    tokens = loop.ask(asked, _seconds(), CancelToken())
     kept = McpSignIn.objects.filter(pk=row.pk, found=row.found).update(
         sealed_client=seal(client), sealed_tokens=seal(tokens.model_dump_json()), grant=new_id(), signed_in_at=Now()
     )
@@ -194,7 +194,7 @@ def _client(row: McpSignIn, found: "Found", us: Us) -> "OAuthClientInformationFu
     from tools.mcp import oauth
 
     if not row.needs_client:
-        return sessions.ask(oauth.register(found, us.redirect_uri), _seconds(), CancelToken())
+        return loop.ask(oauth.register(found, us.redirect_uri), _seconds(), CancelToken())
     if us.client_id:
         return oauth.named(found, us.client_id, us.secret, us.redirect_uri)
     if row.sealed_client:

@@ -12,7 +12,7 @@ from pydantic import ConfigDict
 from memory.text import clean, clip
 from tools.base import Arguments, Effect, HowFar, Outcome, Reversal, Risk, Tool, ToolContext, ToolError, ToolSpec
 from tools.cancel import Cancelled
-from tools.mcp import catalogue, results, sessions
+from tools.mcp import catalogue, loop, results, sessions
 from tools.mcp.bearer import NOT_LET_IN, challenge_of
 from tools.mcp.definitions import Definition
 from tools.mcp.words import wording
@@ -121,9 +121,7 @@ class McpTool(Tool[Anything]):
 
         seconds = self.timeout_seconds - MARGIN_SECONDS / 2
         try:
-            result = sessions.ask(
-                sessions.using(target, call), seconds, context.cancel, partial(far.tell, context.tell)
-            )
+            result = loop.ask(sessions.using(target, call), seconds, context.cancel, partial(far.tell, context.tell))
         except ToolError:
             raise
         except sessions.Unreachable as error:

@@ -1,6 +1,6 @@
 """How a server is reached, and what is made of its words before the SDK checks them."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -19,6 +19,7 @@ from tools.mcp import stdio
 from tools.mcp.bearer import Bearer
 from tools.mcp.definitions import mended
 from tools.mcp.models import McpServer, McpSignIn, Transport
+from tools.mcp.programs import may_start
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -44,6 +45,14 @@ def target_of(row: McpServer) -> Target:
     sign_in: McpSignIn | None = getattr(row, "sign_in", None)
     grant = sign_in.grant if sign_in and sign_in.is_done else None
     return Target(row.pk, row.name, row.transport, row.url, tuple(row.argv), row.sealed_headers, grant)
+
+
+def usable_now(server_ids: Iterable[UUID]) -> dict[UUID, Target]:
+    """Where those of some servers are that may be connected to: they are there and on, and their program may be
+    started."""
+    rows = McpServer.objects.filter(pk__in=server_ids, enabled=True, user__is_active=True)
+    found = rows.select_related("user", "sign_in").defer("seen", "accepted", "said")
+    return {row.pk: target_of(row) for row in found if row.transport == Transport.HTTP or may_start(row.user, row.argv)}
 
 
 @asynccontextmanager

@@ -1,24 +1,29 @@
 """Connections to MCP servers: kept, opened again, checked, given up."""
 
+import asyncio
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 import uvicorn
+from django.contrib.auth.models import User
 from mcp.server.mcpserver import MCPServer
 from pytest_django import Settings
 
+from memory.ids import new_id
 from memory.pool import orm
 from tests.factories import UserFactory
 from tests.mcp_server import Dies, FakeMcp, fake_mcp, says, slowly, tool
 from tools.base import ToolContext, ToolError
 from tools.cancel import Cancelled, CancelToken
-from tools.mcp import offered, services
+from tools.mcp import loop, offered, services, sessions
 from tools.mcp.definitions import read
-from tools.mcp.models import McpServer
+from tools.mcp.models import McpServer, McpSignIn
 from tools.mcp.tool import Anything, McpTool, ServerWentAway, StoppedMidway
+from tools.mcp.transports import target_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -241,3 +246,113 @@ def test_nobody_agrees_to_what_they_have_not_seen(fake: FakeMcp) -> None:
     services.check(server)
     with pytest.raises(services.NotTaken):
         services.accept(server, shown)
+
+
+def becomes(true: Callable[[], bool]) -> bool:
+    until = time.monotonic() + 10
+    while time.monotonic() < until and not true():
+        time.sleep(0.05)
+    return true()
+
+
+def test_a_run_that_is_stopped_while_a_connection_is_opened_leaves_none(fake: FakeMcp) -> None:
+    server = connected(fake.address)
+    loop.submit(sessions.close_all()).result(10)
+    goes_on, cancel = threading.Event(), CancelToken()
+
+    def stop() -> None:
+        cancel.cancel("stopped")
+        goes_on.wait(10)
+
+    fake.before_list = stop
+    with pytest.raises(Cancelled):
+        called(server, "look", cancel)
+    goes_on.set()
+    assert becomes(lambda: not fake.connections)
+
+
+def test_a_connection_that_is_opened_while_its_server_is_removed_is_closed(fake: FakeMcp) -> None:
+    server = connected(fake.address)
+    loop.submit(sessions.close_all()).result(10)
+    asked, goes_on = threading.Event(), threading.Event()
+
+    def wait() -> None:
+        asked.set()
+        goes_on.wait(10)
+
+    fake.before_list = wait
+    with ThreadPoolExecutor(1) as threads:
+        listing = threads.submit(sessions.tools_of, target_of(server), CancelToken())
+        assert asked.wait(10)
+        services.remove(server)
+        goes_on.set()
+        with pytest.raises(sessions.Unreachable, match="meanwhile"):
+            listing.result(10)
+    assert becomes(lambda: not fake.connections)
+
+
+@pytest.mark.parametrize("how", ["idle", "off", "removed", "shut out", "another sign-in"])
+def test_what_was_taken_away_or_is_not_used_is_closed_in_every_process(
+    fake: FakeMcp, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """The rows change as another process changes them: nobody tells this one."""
+    monkeypatch.setattr(sessions, "SWEEP_SECONDS", 0.05)
+    server = connected(fake.address)
+    assert fake.connections
+    row = McpServer.objects.filter(pk=server.pk)
+    if how == "idle":
+        monkeypatch.setattr(sessions, "IDLE_SECONDS", 0)
+    elif how == "off":
+        row.update(enabled=False)
+    elif how == "removed":
+        row.delete()
+    elif how == "shut out":
+        User.objects.filter(pk=server.user_id).update(is_active=False)
+    else:
+        found = {"server": {"authorization_endpoint": "https://a.example/"}}
+        McpSignIn.objects.create(server=server, found=found, sealed_tokens="x", grant=new_id())
+    assert becomes(lambda: not fake.connections)
+
+
+def test_what_is_in_use_stays_open(fake: FakeMcp, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions, "SWEEP_SECONDS", 0.05)
+    monkeypatch.setattr(sessions, "IDLE_SECONDS", 0)
+    server = connected(fake.address)
+    fake.acts["look"] = slowly(0.5)
+    assert called(server, "look") == "at last"
+
+
+def test_a_call_in_flight_is_not_broken_off_by_a_change(fake: FakeMcp) -> None:
+    server = connected(fake.address)
+    asked, goes_on = threading.Event(), threading.Event()
+
+    def wait(given: dict[str, Any]) -> dict[str, Any]:
+        asked.set()
+        goes_on.wait(10)
+        return says("done")
+
+    fake.acts["look"] = wait
+
+    def call() -> str:
+        with orm():
+            return called(server, "look")
+
+    with ThreadPoolExecutor(1) as threads:
+        calling = threads.submit(call)
+        assert asked.wait(10)
+        services.switch(server, on=False)
+        loop.submit(asyncio.sleep(0.2)).result(10)
+        goes_on.set()
+        assert calling.result(10) == "done"
+    assert becomes(lambda: not fake.connections)
+
+
+def test_there_are_only_so_many_connections(fake: FakeMcp, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions, "MOST_SESSIONS", 2)
+    with fake_mcp() as other:
+        settings.WAYMARK_FETCH_PRIVATE.append(other.place)
+        connected(other.address)
+        assert other.connections
+        servers = [connected(fake.address) for _ in range(2)]
+        assert becomes(lambda: not other.connections)
+    assert called(servers[0], "look") == "done"

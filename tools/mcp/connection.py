@@ -1,0 +1,114 @@
+"""One connection to an MCP server, and what it lists. On the loop of `tools.mcp.loop`."""
+
+import asyncio
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from django.conf import settings
+
+from memory.text import clean, clip
+from tools.mcp.transports import Target, client_of
+
+if TYPE_CHECKING:
+    from mcp import Client
+
+MOST_PAGES: Final = 20
+MOST_LISTED: Final = 2_000
+
+
+@dataclass(eq=False)
+class Session:
+    """A connection that its own task opens and closes, because the SDK wants both done by the same."""
+
+    target: Target
+    client: "Client | None" = None
+    used_at: float = field(default_factory=time.monotonic)
+    users: int = 0
+    is_retired: bool = False
+    _leave: asyncio.Event = field(default_factory=asyncio.Event)
+    _task: asyncio.Task[None] | None = None
+
+    @property
+    def is_open(self) -> bool:
+        return self._task is not None and not self._task.done() and not self._leave.is_set()
+
+    @property
+    def is_over(self) -> bool:
+        """Nothing of it is left."""
+        return self._task is None or self._task.done()
+
+    async def open(self) -> None:
+        """Raises: whatever the SDK or the network raises; TimeoutError."""
+        ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._task = asyncio.create_task(self._keep(ready))
+        try:
+            await asyncio.wait_for(asyncio.shield(ready), settings.WAYMARK_MCP_CONNECT_SECONDS)
+        except BaseException:
+            self._task.cancel()
+            ready.cancel()
+            raise
+
+    async def close(self) -> None:
+        self._leave.set()
+        if self._task is not None:
+            await asyncio.wait([self._task], timeout=10)
+            self._task.cancel()
+
+    def retire(self) -> None:
+        """Nobody is given it any more; it ends once nobody uses it."""
+        self.is_retired = True
+        if not self.users:
+            self._leave.set()
+
+    def used(self) -> None:
+        """Somebody is done with it."""
+        self.users -= 1
+        self.used_at = time.monotonic()
+        if self.is_retired:
+            self.retire()
+
+    async def tools(self) -> list[dict[str, Any]]:
+        """What the server offers, over all pages."""
+        assert self.client is not None
+        self.used_at = time.monotonic()
+        found: list[dict[str, Any]] = []
+        cursor: str | None = None
+        async with asyncio.timeout(settings.WAYMARK_MCP_CONNECT_SECONDS):
+            for _ in range(MOST_PAGES):
+                page = await self.client.list_tools(cursor=cursor)
+                found += [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in page.tools]
+                cursor = page.next_cursor
+                if not cursor or len(found) >= MOST_LISTED:
+                    break
+        return found[:MOST_LISTED]
+
+    async def _keep(self, ready: "asyncio.Future[None]") -> None:
+        try:
+            async with client_of(self.target) as self.client:
+                if not ready.done():
+                    ready.set_result(None)
+                await self._leave.wait()
+        except asyncio.CancelledError:
+            if not ready.done():
+                ready.cancel()
+        except Exception as error:  # noqa: BLE001 (told to whoever waits; later, the next one connects anew)
+            if not ready.done():
+                ready.set_exception(error)
+        finally:
+            self._leave.set()
+
+
+def innermost(error: BaseException) -> BaseException:
+    """Task groups wrap what went wrong."""
+    while isinstance(error, BaseExceptionGroup) and error.exceptions:
+        error = error.exceptions[0]
+    return error
+
+
+def why(error: BaseException) -> str:
+    """In words for people."""
+    error = innermost(error)
+    if isinstance(error, TimeoutError):
+        return f"it took longer than {settings.WAYMARK_MCP_CONNECT_SECONDS:g} seconds."
+    return clip(clean(str(error)).strip() or type(error).__name__, 300)
