@@ -14,6 +14,10 @@ from uuid import uuid4
 PROTOCOL = "2025-06-18"
 
 
+LATER: dict[str, Any] = {}
+"""The answer of a call that never comes: its stream ends, and is to be gone on with."""
+
+
 class Dies(Exception):
     """The connection ends without an answer."""
 
@@ -32,7 +36,9 @@ class FakeMcp:
     """tools: what it lists. acts: what a tool does with its arguments, by name. called: what was called, in order.
     key: when it is set, who does not send it is refused. methods: everything that was asked of it.
     lets_in: whether it knows an Authorization, by the method that is asked. challenge: what it says to whom it does not
-    let in. documents: what stands at other paths. heard: every Authorization that came. connections: that are open."""
+    let in. documents: what stands at other paths. heard: every Authorization that came. connections: that are open.
+    offers_streams: it lets everybody listen, says nothing, and wants to be asked again at once. listened: the
+    Last-Event-ID of who did."""
 
     address: str
     tools: list[Any] = field(default_factory=list)
@@ -47,6 +53,8 @@ class FakeMcp:
     documents: dict[str, Any] = field(default_factory=dict)
     heard: list[str] = field(default_factory=list)
     connections: set[Any] = field(default_factory=set)
+    offers_streams: bool = False
+    listened: list[str] = field(default_factory=list)
 
     @property
     def place(self) -> str:
@@ -87,8 +95,10 @@ class _Handler(BaseHTTPRequestHandler):
         super().finish()
 
     def do_GET(self) -> None:
+        if self.path == "/mcp" and self.fake.offers_streams:
+            return self._end_at_once()
         found = self.fake.documents.get(self.path)
-        self._answer(200 if found is not None else 404 if "/.well-known/" in self.path else 405, found)
+        return self._answer(200 if found is not None else 404 if "/.well-known/" in self.path else 405, found)
 
     def do_DELETE(self) -> None:
         self._answer(200, None)
@@ -115,6 +125,8 @@ class _Handler(BaseHTTPRequestHandler):
         except Dies:
             self.close_connection = True
             return self.connection.close()
+        if result is LATER:
+            return self._end_at_once()
         if isinstance(result, Iterator):
             return self._stream(number, said["params"].get("_meta", {}).get("progressToken"), result)
         headers = {}
@@ -134,6 +146,17 @@ class _Handler(BaseHTTPRequestHandler):
             body = {"id": number, "result": part} if "content" in part else news
             self.wfile.write(b"event: message\ndata: " + json.dumps({"jsonrpc": "2.0", **body}).encode() + b"\n\n")
             self.wfile.flush()
+        self.close_connection = True
+
+    def _end_at_once(self) -> None:
+        """A stream with an event that says nothing but where to go on, and at once."""
+        if self.command == "GET":
+            self.fake.listened.append(self.headers.get("Last-Event-ID", ""))
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Connection", "close")
+        self.end_headers()
+        self.wfile.write(b"id: 1\nretry: 0\ndata:\n\n")
         self.close_connection = True
 
     def _answer(self, status: int, body: Any, headers: dict[str, str] | None = None) -> None:

@@ -20,6 +20,7 @@ from tools.mcp.bearer import Bearer
 from tools.mcp.definitions import mended
 from tools.mcp.models import McpServer, McpSignIn, Transport
 from tools.mcp.programs import may_start
+from tools.mcp.streams import CallsOnly
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -89,8 +90,12 @@ async def _http(target: Target) -> AsyncIterator[tuple[Any, Any]]:
 
     await network.check(target.url)
     headers = orjson.loads(unseal(target.sealed_headers) or "{}")
+
+    def around(checked: network.Checked) -> Bearer:
+        return Bearer(CallsOnly(checked), target.grant)
+
     async with (
-        network.client(headers, settings.WAYMARK_MCP_SECONDS, lambda checked: Bearer(checked, target.grant)) as client,
+        network.client(headers, settings.WAYMARK_MCP_SECONDS, around) as client,
         streamable_http_client(target.url, http_client=client) as streams,
     ):
         yield streams

@@ -16,10 +16,10 @@ from pytest_django import Settings
 from memory.ids import new_id
 from memory.pool import orm
 from tests.factories import UserFactory
-from tests.mcp_server import Dies, FakeMcp, fake_mcp, says, slowly, tool
+from tests.mcp_server import LATER, Dies, FakeMcp, fake_mcp, says, slowly, tool
 from tools.base import ToolContext, ToolError
 from tools.cancel import Cancelled, CancelToken
-from tools.mcp import loop, offered, services, sessions
+from tools.mcp import loop, offered, services, sessions, streams
 from tools.mcp.definitions import read
 from tools.mcp.models import McpServer, McpSignIn
 from tools.mcp.tool import Anything, McpTool, ServerWentAway, StoppedMidway
@@ -356,3 +356,26 @@ def test_there_are_only_so_many_connections(fake: FakeMcp, settings: Settings, m
         servers = [connected(fake.address) for _ in range(2)]
         assert becomes(lambda: not other.connections)
     assert called(servers[0], "look") == "done"
+
+
+def test_nobody_listens_to_a_server_outside_of_calls(fake: FakeMcp) -> None:
+    fake.offers_streams = True
+    server = connected(fake.address)
+    loop.submit(asyncio.sleep(1.5)).result(10)
+    assert called(server, "look") == "done"
+    assert fake.listened == []
+
+
+def test_the_answer_of_a_call_is_asked_for_again_slowly_and_not_for_ever(
+    fake: FakeMcp, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server says that it is to be asked again at once."""
+    monkeypatch.setattr(streams, "PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(streams, "MOST_RESUMED", 5)
+    settings.WAYMARK_MCP_SECONDS = 10
+    fake.offers_streams = True
+    server = connected(fake.address)
+    fake.acts["look"] = lambda given: LATER
+    with pytest.raises(ServerWentAway):
+        called(server, "look")
+    assert fake.listened == ["1"] * 5
