@@ -1,7 +1,8 @@
 """Signing in to MCP servers (OAuth): away, back, out; and what is refused on the way."""
 
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -13,6 +14,7 @@ from django.test import Client
 from django.urls import reverse
 from pytest_django import Settings
 
+from memory.ids import new_id
 from memory.pool import orm
 from memory.secrets import seal, unseal
 from tests.factories import UserFactory, bearer
@@ -25,7 +27,7 @@ from tools.mcp.definitions import read
 from tools.mcp.failures import SignInFailed
 from tools.mcp.models import McpServer, McpSignIn
 from tools.mcp.oauth import Tokens
-from tools.mcp.tokens import access_token
+from tools.mcp.tokens import REFRESHED_AT_ONCE, access_token
 from tools.mcp.tool import Anything
 from tools.mcp.transports import target_of
 
@@ -164,20 +166,76 @@ def test_tokens_are_refreshed_once_by_all_workers(browser: Client, fake: FakeMcp
     signed_in(browser, fake)
     let_expire()
     oauth.slowness = 0.5  # so that all of them have come before the first is done
-    grant, got = McpSignIn.objects.get().grant, []
+    grant = McpSignIn.objects.get().grant
     assert grant is not None
-
-    def work() -> None:
-        with orm():
-            got.append(access_token(grant))
-
-    workers = [threading.Thread(target=work) for _ in range(6)]
-    for each in workers:
-        each.start()
-    for each in workers:
-        each.join()
+    got = [each.result(20) for each in [loop.submit(access_token(grant)) for _ in range(6)]]
     assert got == [tokens().access] * 6
     assert (oauth.asked.count("/token"), oauth.refusals) == (2, [])
+
+
+def becomes(true: Callable[[], bool]) -> bool:
+    until = time.monotonic() + 10
+    while time.monotonic() < until and not true():
+        time.sleep(0.05)
+    return true()
+
+
+@pytest.mark.parametrize("how", ["sign out", "remove", "move"])
+def test_t16_nobody_waits_for_an_authorization_server_that_hangs(
+    browser: Client, fake: FakeMcp, oauth: FakeOAuth, how: str
+) -> None:
+    """Tokens that come when nobody wants them any more are given back."""
+    server = signed_in(browser, fake)
+    let_expire()
+    grant = McpSignIn.objects.get().grant
+    assert grant is not None
+    oauth.goes_on.clear()
+    refreshing = loop.submit(access_token(grant))
+    assert becomes(lambda: oauth.asked.count("/token") == 2 and len(oauth.spent) == 1)
+    if how == "move":
+        services.edit(server, services.Changes(url=f"{fake.address}/other"))
+    else:
+        name = "mcp_sign_out" if how == "sign out" else "mcp_delete"
+        assert browser.post(reverse(name, args=[server.pk])).status_code == 302
+    assert not refreshing.done()
+    assert not McpSignIn.objects.exclude(sealed_tokens="").exists()
+    oauth.goes_on.set()
+    assert refreshing.result(10) == ""
+    assert oauth.revoked.wait(10)
+    assert oauth.refreshing == {}
+
+
+def test_t16_a_slow_authorization_server_stops_nobody_else(
+    browser: Client, fake: FakeMcp, oauth: FakeOAuth, user: User
+) -> None:
+    signed_in(browser, fake)
+    let_expire()
+    row = McpSignIn.objects.get()
+    for number in range(10):
+        row.server = McpServer.objects.create(user=user, name=f"copy{number}", url=fake.address)
+        oauth.refreshing[f"copy{number}"] = f"family{number}"
+        over = Tokens(access="x", refresh=f"copy{number}", expires_at=1.0)
+        row.sealed_tokens = seal(over.model_dump_json())
+        row.pk, row.grant, row._state.adding = new_id(), new_id(), True
+        row.save()
+    oauth.goes_on.clear()
+    grants = McpSignIn.objects.values_list("grant", flat=True)
+    refreshing = [loop.submit(access_token(grant)) for grant in grants if grant is not None]
+    assert becomes(lambda: oauth.asked.count("/token") == 1 + REFRESHED_AT_ONCE)
+    fake.lets_in = lambda method, authorization: True
+    assert services.check(services.add(UserFactory(), services.Named("shop", fake.address))).error == ""
+    assert oauth.asked.count("/token") == 1 + REFRESHED_AT_ONCE
+    oauth.goes_on.set()
+    assert all(each.result(20) for each in refreshing)
+
+
+def test_a_lease_that_nobody_gave_back_ends(browser: Client, fake: FakeMcp, oauth: FakeOAuth) -> None:
+    """Of a worker that was killed."""
+    server = signed_in(browser, fake)
+    let_expire()
+    McpSignIn.objects.update(refreshing_until=Now() + timedelta(seconds=0.5))
+    assert called(server) == "done"
+    assert McpSignIn.objects.get().refreshing_until is None
 
 
 def test_a_server_that_wants_more_rights_is_given_them_at_the_next_sign_in(

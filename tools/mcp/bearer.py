@@ -1,16 +1,15 @@
 """Requests to a server with the token of its user; and what a server says that does not let us in."""
 
 import asyncio
-from collections.abc import Callable
 from typing import Any, Final
 from uuid import UUID
 
 import httpx2
 from django.core.exceptions import ImproperlyConfigured
 
-from memory.pool import DATABASE_AWAY, orm
+from memory.pool import DATABASE_AWAY
 from memory.text import clean, clip
-from tools.mcp import tokens
+from tools.mcp import loop, tokens
 from tools.mcp.failures import SignInFailed
 
 NOT_LET_IN: Final = -32_401
@@ -42,7 +41,7 @@ class Bearer(httpx2.AsyncBaseTransport):
     def __init__(self, below: httpx2.AsyncBaseTransport, grant: UUID | None) -> None:
         self._below = below
         self._grant = grant
-        # One thread at a time waits for the database here: looking up a host needs one of the same few.
+        # One asks; the others find what it has brought.
         self._lock = asyncio.Lock()
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
@@ -64,29 +63,22 @@ class Bearer(httpx2.AsyncBaseTransport):
         refused = ""
         while True:
             async with self._lock:
-                token = await self._in_thread(tokens.access_token, grant, refused)
+                token = await tokens.access_token(grant, refused)
             if not token:
                 return _refusal(NEEDED, "")
             request.headers["Authorization"] = f"Bearer {token}"
             answer = await self._below.handle_async_request(request)
             if answer.status_code == 403 and (scope := _wanted(answer)):
                 await answer.aclose()
-                await self._in_thread(tokens.widen, grant, scope)
+                await loop.in_database(tokens.widen, grant, scope)
                 return _refusal(TOO_LITTLE, None)
             if answer.status_code != 401:
                 return answer
             if refused:
-                await self._in_thread(tokens.lose, grant, token)
+                await loop.in_database(tokens.lose, grant, token)
                 return await _asked_to_sign_in(answer)
             await answer.aclose()
             refused = token
-
-    async def _in_thread[**P, T](self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        def alone() -> T:
-            with orm():
-                return work(*args, **kwargs)
-
-        return await asyncio.to_thread(alone)
 
 
 async def _asked_to_sign_in(answer: httpx2.Response) -> httpx2.Response:

@@ -2,6 +2,8 @@
 
 import asyncio
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -43,7 +45,8 @@ class Session:
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._task = asyncio.create_task(self._keep(ready))
         try:
-            await asyncio.wait_for(asyncio.shield(ready), settings.WAYMARK_MCP_CONNECT_SECONDS)
+            async with _patience():
+                await asyncio.shield(ready)
         except BaseException:
             self._task.cancel()
             ready.cancel()
@@ -74,7 +77,7 @@ class Session:
         self.used_at = time.monotonic()
         found: list[dict[str, Any]] = []
         cursor: str | None = None
-        async with asyncio.timeout(settings.WAYMARK_MCP_CONNECT_SECONDS):
+        async with _patience():
             for _ in range(MOST_PAGES):
                 page = await self.client.list_tools(cursor=cursor)
                 found += [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in page.tools]
@@ -99,6 +102,17 @@ class Session:
             self._leave.set()
 
 
+@asynccontextmanager
+async def _patience() -> AsyncIterator[None]:
+    """Raises: TimeoutError: in words, when that is what took too long."""
+    seconds = settings.WAYMARK_MCP_CONNECT_SECONDS
+    try:
+        async with asyncio.timeout(seconds) as limit:
+            yield
+    except TimeoutError as error:
+        raise TimeoutError(f"it took longer than {seconds:g} seconds.") if limit.expired() else error from error
+
+
 def innermost(error: BaseException) -> BaseException:
     """Task groups wrap what went wrong."""
     while isinstance(error, BaseExceptionGroup) and error.exceptions:
@@ -109,6 +123,4 @@ def innermost(error: BaseException) -> BaseException:
 def why(error: BaseException) -> str:
     """In words for people."""
     error = innermost(error)
-    if isinstance(error, TimeoutError):
-        return f"it took longer than {settings.WAYMARK_MCP_CONNECT_SECONDS:g} seconds."
     return clip(clean(str(error)).strip() or type(error).__name__, 300)

@@ -3,10 +3,12 @@
 import asyncio
 import atexit
 import os
+import socket
 import threading
 import time
 from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
+from functools import partial
 from typing import Any, Final
 
 from memory.pool import orm
@@ -19,6 +21,7 @@ _lock = threading.Lock()
 _loop: asyncio.AbstractEventLoop | None = None
 _process = 0
 _database = ThreadPoolExecutor(2, "mcp-database")
+_names = ThreadPoolExecutor(8, "mcp-names")
 
 
 def submit[T](work: Coroutine[Any, Any, T]) -> Future[T]:
@@ -74,6 +77,12 @@ async def in_database[**P, T](work: Callable[P, T], *args: P.args, **kwargs: P.k
     return await asyncio.get_running_loop().run_in_executor(_database, alone)
 
 
+async def look_up(host: str, port: int) -> list[Any]:
+    """As `socket.getaddrinfo`, in one of a few threads that wait for nothing else: a slow name costs no database."""
+    look = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
+    return await asyncio.get_running_loop().run_in_executor(_names, look)
+
+
 def _running() -> asyncio.AbstractEventLoop:
     global _loop, _process
     with _lock:
@@ -84,8 +93,9 @@ def _running() -> asyncio.AbstractEventLoop:
 
 
 def _forget_threads() -> None:
-    global _database, _lock
-    _database, _lock = ThreadPoolExecutor(2, "mcp-database"), threading.Lock()
+    global _database, _names, _lock
+    _database, _names = ThreadPoolExecutor(2, "mcp-database"), ThreadPoolExecutor(8, "mcp-names")
+    _lock = threading.Lock()
 
 
 def at_exit(work: Any, seconds: float) -> None:

@@ -24,6 +24,7 @@ from tools.cancel import CancelToken
 from tools.mcp import loop, sessions
 from tools.mcp.failures import SignInFailed
 from tools.mcp.models import McpServer, McpSignIn
+from tools.mcp.tokens import give_back
 
 if TYPE_CHECKING:
     from mcp.shared.auth import OAuthClientInformationFull
@@ -140,9 +141,14 @@ def finish(user: User, state: str, code: str, issuer: str | None, error: str) ->
     asked = oauth.redeem(found, us, code, begun["verifier"], begun["redirect_uri"])
     tokens = loop.ask(asked, _seconds(), CancelToken())
     kept = McpSignIn.objects.filter(pk=row.pk, found=row.found).update(
-        sealed_client=seal(client), sealed_tokens=seal(tokens.model_dump_json()), grant=new_id(), signed_in_at=Now()
+        sealed_client=seal(client),
+        sealed_tokens=seal(tokens.model_dump_json()),
+        grant=new_id(),
+        signed_in_at=Now(),
+        refreshing_until=None,
     )
     if not kept:
+        loop.submit(give_back(found, us, tokens, row.host))
         raise SignInFailed(OVER)
     sessions.forget(row.server_id)
     return McpServer.objects.select_related("user").get(pk=row.server_id)
@@ -156,6 +162,7 @@ def sign_out(server: McpServer) -> None:
             return
         _revoke(row)
         row.sealed_tokens, row.grant, row.signed_in_at, row.state, row.sealed_begun = "", None, None, "", ""
+        row.refreshing_until = None
         row.save()
     sessions.forget(server.pk)
 
@@ -232,14 +239,7 @@ def _revoke(row: McpSignIn) -> None:
         tokens = oauth.Tokens.model_validate_json(unseal(row.sealed_tokens))
     except ImproperlyConfigured:  # the key is gone, and with it the tokens
         return
-
-    async def work() -> None:
-        try:
-            await oauth.revoke(found, client, tokens)
-        except SignInFailed as failed:
-            log.info("mcp tokens were not revoked", host=row.host, error=str(failed))
-
-    transaction.on_commit(lambda: loop.submit(work()))
+    transaction.on_commit(lambda: loop.submit(give_back(found, client, tokens, row.host)))
 
 
 def _digest(state: str) -> str:

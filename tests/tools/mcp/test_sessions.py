@@ -195,10 +195,10 @@ def test_the_address_is_looked_up_once_and_what_was_checked_is_connected_to(
     settings.WAYMARK_FETCH_PRIVATE = []
     answers = iter(["93.184.216.34", "127.0.0.1"])
 
-    async def look_up(*_: Any, **__: Any) -> Any:
+    def look_up(*_: Any, **__: Any) -> Any:
         return [(2, 1, 6, "", (next(answers), 80))]
 
-    monkeypatch.setattr("asyncio.base_events.BaseEventLoop.getaddrinfo", look_up)
+    monkeypatch.setattr("socket.getaddrinfo", look_up)
     server = services.check(services.add(UserFactory(), services.Named("shop", "http://rebound.example/mcp")))
     assert "private network" in server.error
 
@@ -379,3 +379,12 @@ def test_the_answer_of_a_call_is_asked_for_again_slowly_and_not_for_ever(
     with pytest.raises(ServerWentAway):
         called(server, "look")
     assert fake.listened == ["1"] * 5
+
+
+def test_a_name_that_is_looked_up_slowly_is_said_to_be_that(fake: FakeMcp, monkeypatch: pytest.MonkeyPatch) -> None:
+    goes_on = threading.Event()
+    monkeypatch.setattr("tools.mcp.network.LOOK_UP_SECONDS", 0.1)
+    monkeypatch.setattr("socket.getaddrinfo", lambda *_, **__: goes_on.wait(10))
+    server = services.check(services.add(UserFactory(), services.Named("shop", "http://slow.example/mcp")))
+    goes_on.set()
+    assert "slow.example was not found within 0.1 seconds" in server.error
