@@ -22,6 +22,10 @@ class Dies(Exception):
     """The connection ends without an answer."""
 
 
+class Fails(Exception):
+    """With an error of the protocol: its code and data."""
+
+
 def tool(name: str, description: str = "", schema: Any = None) -> dict[str, Any]:
     given = schema if schema is not None else {"type": "object", "properties": {"x": {"type": "string"}}}
     return {"name": name, "description": description, "inputSchema": given}
@@ -121,6 +125,10 @@ class _Handler(BaseHTTPRequestHandler):
             result = self.fake.result(method, said.get("params") or {})
         except KeyError:
             error = {"code": -32601, "message": f"no {method}"}
+            return self._answer(200, {"jsonrpc": "2.0", "id": number, "error": error})
+        except Fails as fails:
+            code, data = fails.args
+            error = {"code": code, "message": "It failed.", "data": data}
             return self._answer(200, {"jsonrpc": "2.0", "id": number, "error": error})
         except Dies:
             self.close_connection = True

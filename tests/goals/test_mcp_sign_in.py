@@ -278,13 +278,33 @@ def test_a_sign_in_that_was_withdrawn_leads_to_sign_in_again(
     with pytest.raises(ToolError, match=r"Nothing was done\. The server lets nobody in without a sign-in"):
         called(server)
     assert f"Sign in again at {oauth.place}" in shown(browser)
-    fake.lets_in = oauth.knows
+    fake.lets_in = lambda method, authorization: True
     asked = len(fake.heard)
     with pytest.raises(ToolError, match="lets nobody in"):
         called(server)
-    assert "canary" not in str(fake.heard[asked:])
+    assert services.check(McpServer.objects.get()).error == ""
+    assert fake.heard[asked:] == []  # nor as nobody, nor with headers of its own
+    assert f"Sign in again at {oauth.place}" in shown(browser)
+    fake.lets_in = oauth.knows
     browser.get(come_back(sent_away(browser, server)))
     assert called(server) == "done"
+
+
+def test_a_sign_in_elsewhere_than_before_makes_no_call_one_of_nobody(
+    browser: Client, fake: FakeMcp, oauth: FakeOAuth, settings: Settings
+) -> None:
+    server = signed_in(browser, fake)
+    McpSignIn.objects.update(sealed_tokens="")
+    with fake_oauth(fake.address) as other_place:
+        settings.WAYMARK_FETCH_PRIVATE.append(other_place.place)
+        guard(fake, other_place)
+        services.check(McpServer.objects.get())
+        assert f"Sign in again at {other_place.place}" in shown(browser)
+        fake.lets_in = lambda method, authorization: True
+        asked = len(fake.heard)
+        with pytest.raises(ToolError, match="lets nobody in"):
+            called(server)
+        assert fake.heard[asked:] == []
 
 
 def test_an_authorization_server_that_is_away_costs_no_sign_in(

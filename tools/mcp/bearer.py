@@ -1,6 +1,7 @@
 """Requests to a server with the token of its user; and what a server says that does not let us in."""
 
 import asyncio
+from secrets import token_urlsafe
 from typing import Any, Final
 from uuid import UUID
 
@@ -14,7 +15,9 @@ from tools.mcp.failures import SignInFailed
 
 NOT_LET_IN: Final = -32_401
 """The code of the error that stands for a refusal: the SDK knows of no status, and one that were raised would break the
-connection off for all calls on it. Where the server has sent us away its data is the WWW-Authenticate, as text."""
+connection off for all calls on it."""
+_OURS: Final = token_urlsafe(32)
+"""What the data of such an error begins with. A server may send the code; this it cannot know."""
 NEEDED: Final = (
     "The server lets nobody in without a sign-in or credentials that hold. The user has to see to that under Settings, "
     "MCP servers."
@@ -26,13 +29,25 @@ TOO_LITTLE: Final = (
 LONGEST_CHALLENGE: Final = 4_000
 
 
-def challenge_of(error: BaseException) -> str | None:
-    """Where a server that asks for a sign-in has said to sign in; may be empty. None: it is another error."""
+def is_refusal(error: BaseException) -> bool:
+    """Whether a request was not let in, so that nothing of it was done: as we say, and not the server."""
     from mcp import MCPError
 
-    if isinstance(error, MCPError) and error.code == NOT_LET_IN and isinstance(error.data, str):
-        return error.data
-    return None
+    if not isinstance(error, MCPError) or error.code != NOT_LET_IN:
+        return False
+    return isinstance(error.data, list) and error.data[:1] == [_OURS]
+
+
+def challenge_of(error: BaseException) -> str | None:
+    """Where a server that asks for a sign-in has said to sign in (WWW-Authenticate); may be empty. None: it is another
+    error."""
+    from mcp import MCPError
+
+    if not is_refusal(error):
+        return None
+    assert isinstance(error, MCPError)
+    challenge: str | None = error.data[1]
+    return challenge
 
 
 class Bearer(httpx2.AsyncBaseTransport):
@@ -96,5 +111,5 @@ def _wanted(answer: httpx2.Response) -> str:
 
 
 def _refusal(words: str, challenge: str | None) -> httpx2.Response:
-    error: dict[str, Any] = {"code": NOT_LET_IN, "message": words, "data": challenge}
+    error: dict[str, Any] = {"code": NOT_LET_IN, "message": words, "data": [_OURS, challenge]}
     return httpx2.Response(401, json={"jsonrpc": "2.0", "id": None, "error": error})

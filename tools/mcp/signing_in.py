@@ -77,6 +77,8 @@ def look_for(server: McpServer, challenge: str) -> str:
         found = loop.ask(discover(server.url, challenge), _seconds(), CancelToken())
     except SignInFailed as failed:
         return clip(f"The server wants a sign-in, which is not possible. {failed}", 500)
+    if found is None and McpSignIn.objects.filter(server=server).exclude(signed_in_at=None).exists():
+        return ""  # we have not asked the server, and know where one signs in
     if found is None:
         return "The server does not let us in (401): it wants credentials, such as a header."
     _keep(server, found)
@@ -182,15 +184,15 @@ def _keep(server: McpServer, found: "Found") -> None:
         if McpServer.objects.select_for_update(no_key=True).filter(pk=server.pk, url=server.url).first() is None:
             return
         row = McpSignIn.objects.select_for_update().filter(server=server).first()
-        if row is not None and row.found["server"]["issuer"] != found.issuer:
-            row.delete()
-            row = None
         said = found.model_dump(mode="json", exclude_none=True)
         if row is None:
             McpSignIn.objects.create(server=server, found=said)
-        elif not row.is_done:
+            return
+        if row.found["server"]["issuer"] != found.issuer:  # the grant stays: nobody is called in its place
+            row.sealed_client, row.sealed_tokens, row.state, row.sealed_begun = "", "", "", ""
+        if not row.is_done:
             row.found = said
-            row.save(update_fields=["found"])
+            row.save()
 
 
 def _client(row: McpSignIn, found: "Found", us: Us) -> "OAuthClientInformationFull":

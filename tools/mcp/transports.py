@@ -43,8 +43,10 @@ class Target:
 
 
 def target_of(row: McpServer) -> Target:
+    """With the grant also when its tokens are lost: what was done for its user is done for nobody else, nor with the
+    headers of before. It goes when they sign out."""
     sign_in: McpSignIn | None = getattr(row, "sign_in", None)
-    grant = sign_in.grant if sign_in and sign_in.is_done else None
+    grant = sign_in.grant if sign_in else None
     return Target(row.pk, row.name, row.transport, row.url, tuple(row.argv), row.sealed_headers, grant)
 
 

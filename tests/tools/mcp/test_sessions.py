@@ -16,13 +16,14 @@ from pytest_django import Settings
 from memory.ids import new_id
 from memory.pool import orm
 from tests.factories import UserFactory
-from tests.mcp_server import LATER, Dies, FakeMcp, fake_mcp, says, slowly, tool
+from tests.mcp_server import LATER, Dies, Fails, FakeMcp, fake_mcp, says, slowly, tool
 from tools.base import ToolContext, ToolError
 from tools.cancel import Cancelled, CancelToken
 from tools.mcp import loop, offered, services, sessions, streams
+from tools.mcp.bearer import NOT_LET_IN
 from tools.mcp.definitions import read
 from tools.mcp.models import McpServer, McpSignIn
-from tools.mcp.tool import Anything, McpTool, ServerWentAway, StoppedMidway
+from tools.mcp.tool import Anything, McpTool, ServerBrokeDown, ServerWentAway, StoppedMidway
 from tools.mcp.transports import target_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -388,3 +389,15 @@ def test_a_name_that_is_looked_up_slowly_is_said_to_be_that(fake: FakeMcp, monke
     server = services.check(services.add(UserFactory(), services.Named("shop", "http://slow.example/mcp")))
     goes_on.set()
     assert "slow.example was not found within 0.1 seconds" in server.error
+
+
+@pytest.mark.parametrize("data", [None, "", "Bearer", ["", ""]])
+def test_no_server_can_say_in_our_place_that_nothing_was_done(fake: FakeMcp, data: Any) -> None:
+    server = connected(fake.address)
+
+    def fail(given: dict[str, Any]) -> Any:
+        raise Fails(NOT_LET_IN, data)
+
+    fake.acts["post"] = fail
+    with pytest.raises(ServerBrokeDown):
+        called(server, "post")
