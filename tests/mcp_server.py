@@ -41,8 +41,8 @@ class FakeMcp:
     key: when it is set, who does not send it is refused. methods: everything that was asked of it.
     lets_in: whether it knows an Authorization, by the method that is asked. challenge: what it says to whom it does not
     let in. documents: what stands at other paths. heard: every Authorization that came. connections: that are open.
-    offers_streams: it lets everybody listen, says nothing, and wants to be asked again at once. listened: the
-    Last-Event-ID of who did."""
+    next_cursor: where a listing goes on, for ever. offers_streams: it lets everybody listen, says nothing, and wants to
+    be asked again at once. listened: the Last-Event-ID of who did."""
 
     address: str
     tools: list[Any] = field(default_factory=list)
@@ -57,6 +57,7 @@ class FakeMcp:
     documents: dict[str, Any] = field(default_factory=dict)
     heard: list[str] = field(default_factory=list)
     connections: set[Any] = field(default_factory=set)
+    next_cursor: str = ""
     offers_streams: bool = False
     listened: list[str] = field(default_factory=list)
 
@@ -74,7 +75,7 @@ class FakeMcp:
             return {"protocolVersion": PROTOCOL, "capabilities": {"tools": {}}, "serverInfo": info}
         if method == "tools/list":
             self.before_list()
-            return {"tools": self.tools}
+            return {"tools": self.tools, **({"nextCursor": self.next_cursor} if self.next_cursor else {})}
         if method == "tools/call":
             name, arguments = params["name"], params.get("arguments") or {}
             self.called.append((name, arguments))

@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -22,7 +23,7 @@ from tests.mcp_server import FakeMcp, fake_mcp, tool
 from tests.oauth_server import FakeOAuth, come_back, fake_oauth, guard
 from tools.base import ToolContext, ToolError
 from tools.cancel import CancelToken
-from tools.mcp import loop, offered, services, sessions
+from tools.mcp import loop, offered, services, sessions, signing_in
 from tools.mcp.definitions import read
 from tools.mcp.failures import SignInFailed
 from tools.mcp.models import McpServer, McpSignIn
@@ -505,3 +506,45 @@ def test_signing_in_to_servers_of_others_is_none(browser: Client, fake: FakeMcp,
     for name in ("mcp_sign_in", "mcp_sign_out", "mcp_edit"):
         assert stranger.post(reverse(name, args=[server.pk])).status_code == 404
     assert stranger.get(reverse("mcp_sign_in", args=[server.pk])).status_code == 404
+
+
+def test_a_key_that_is_gone_is_said_and_not_an_error_of_ours(
+    browser: Client, fake: FakeMcp, oauth: FakeOAuth, settings: Settings
+) -> None:
+    server = added(browser, fake)
+    back = come_back(sent_away(browser, server))
+    settings.FIELD_KEYS = []
+    said = "the operator has to set WAYMARK_FIELD_KEYS"
+    assert said in browser.get(back, follow=True).content.decode()
+    assert said in browser.post(reverse("mcp_sign_in", args=[server.pk])).content.decode()
+
+
+def test_what_takes_too_long_is_said_and_not_an_error_of_ours(
+    browser: Client, fake: FakeMcp, oauth: FakeOAuth, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = added(browser, fake)
+    back = come_back(sent_away(browser, server))
+
+    def too_long(work: Any, *_: Any) -> None:
+        work.close()
+        raise TimeoutError
+
+    monkeypatch.setattr("tools.mcp.signing_in.loop.ask", too_long)
+    assert "It took too long." in browser.get(back, follow=True).content.decode()
+    assert "It took too long." in browser.post(reverse("mcp_sign_in", args=[server.pk])).content.decode()
+    assert signing_in.look_for(server, "").endswith("It took too long.")
+
+
+def test_tokens_that_come_for_nobody_are_given_back(browser: Client, fake: FakeMcp, oauth: FakeOAuth) -> None:
+    """The server was moved while its user was on the way back."""
+    server = added(browser, fake)
+    back = come_back(sent_away(browser, server))
+    oauth.goes_on.clear()
+    with ThreadPoolExecutor(1) as threads:
+        coming = threads.submit(browser.get, back, follow=True)
+        assert becomes(lambda: bool(oauth.refreshing))
+        services.edit(server, services.Changes(url=f"{fake.address}/other"))
+        oauth.goes_on.set()
+        assert "Begin it again" in coming.result(20).content.decode()
+    assert oauth.revoked.wait(10)
+    assert oauth.refreshing == {}

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+import orjson
 from django.conf import settings
 
 from memory.text import clean, clip
@@ -71,16 +72,28 @@ class Session:
         if self.is_retired:
             self.retire()
 
+    def is_lost(self, error: Exception) -> bool:
+        """Whether a call ended by `error` because the connection did."""
+        from mcp import MCPError
+        from mcp_types import CONNECTION_CLOSED
+
+        return not self.is_open or (isinstance(error, MCPError) and error.code == CONNECTION_CLOSED)
+
     async def tools(self) -> list[dict[str, Any]]:
-        """What the server offers, over all pages."""
+        """What the server offers, over all pages. Raises: ValueError: that is more than is read."""
         assert self.client is not None
         self.used_at = time.monotonic()
         found: list[dict[str, Any]] = []
+        left = settings.WAYMARK_MCP_BYTES
         cursor: str | None = None
         async with _patience():
             for _ in range(MOST_PAGES):
                 page = await self.client.list_tools(cursor=cursor)
-                found += [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in page.tools]
+                tools = [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in page.tools]
+                left -= len(orjson.dumps(tools))
+                if left < 0:
+                    raise ValueError("it lists more than is read.")
+                found += tools
                 cursor = page.next_cursor
                 if not cursor or len(found) >= MOST_LISTED:
                     break
@@ -118,6 +131,13 @@ def innermost(error: BaseException) -> BaseException:
     while isinstance(error, BaseExceptionGroup) and error.exceptions:
         error = error.exceptions[0]
     return error
+
+
+def is_timeout(error: Exception) -> bool:
+    from mcp import MCPError
+    from mcp_types import REQUEST_TIMEOUT
+
+    return isinstance(error, TimeoutError) or (isinstance(error, MCPError) and error.code == REQUEST_TIMEOUT)
 
 
 def why(error: BaseException) -> str:

@@ -19,7 +19,8 @@ from memory.pool import DATABASE_AWAY
 from tools.cancel import CancelToken
 from tools.mcp import loop
 from tools.mcp.bearer import NEEDED, challenge_of
-from tools.mcp.connection import Session, innermost, why
+from tools.mcp.connection import Session, innermost, is_timeout, why
+from tools.mcp.noting import Notes
 from tools.mcp.transports import Target, usable_now
 
 if TYPE_CHECKING:
@@ -52,12 +53,18 @@ class SignInNeeded(Unreachable):
 
 @dataclass(eq=False)
 class _Place:
-    """What is kept of one server. is_gone: nothing may be kept in it any more, whoever still holds it."""
+    """What is kept of one server.
+
+    failures, lost: how often it could not be opened, and was lost during a call, in a row.
+    is_gone: nothing may be kept in it any more, whoever still holds it.
+    """
 
     session: Session | None = None
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     failures: int = 0
+    lost: int = 0
     not_before: float = 0
+    notes: Notes = field(default_factory=Notes)
     is_gone: bool = False
 
     def check(self) -> None:
@@ -72,12 +79,11 @@ _sessions: set[Session] = set()
 _sweeper: asyncio.Task[None] | None = None
 
 
-async def _listing(target: Target) -> tuple[Session, list[dict[str, Any]]]:
+async def _listing(place: _Place, target: Target) -> tuple[Session, list[dict[str, Any]]]:
     """An open connection and what its server offers this very moment; opened anew when the one at hand is dead.
 
     Raises: Unreachable.
     """
-    place = _places.setdefault(target.server_id, _Place())
     async with place.lock:
         place.check()
         if place.session is not None and (not place.session.is_open or place.session.target != target):
@@ -102,7 +108,8 @@ async def _listing(target: Target) -> tuple[Session, list[dict[str, Any]]]:
 async def _opened(place: _Place, target: Target) -> tuple[Session, list[dict[str, Any]]]:
     wait = place.not_before - time.monotonic()
     if wait > 0:
-        raise Unreachable(f"The server failed {place.failures} times in a row; it is tried again in {wait:.0f} s.")
+        times = max(place.failures, place.lost)
+        raise Unreachable(f"The server failed {times} times in a row; it is tried again in {wait:.0f} s.")
     _make_room()
     session = Session(target)
     _sessions.add(session)
@@ -117,15 +124,15 @@ async def _opened(place: _Place, target: Target) -> tuple[Session, list[dict[str
             raise
         if (challenge := challenge_of(innermost(error))) is not None:
             raise SignInNeeded(challenge) from error
-        _fail(place)
+        place.failures += 1
+        _pause(place, place.failures)
         raise Unreachable(f"The server could not be reached: {why(error)}") from error
-    place.session, place.failures, place.not_before = session, 0, 0
+    place.session, place.failures = session, 0
     return session, found
 
 
-def _fail(place: _Place) -> None:
-    place.failures += 1
-    over = place.failures - FAILURES_ALLOWED
+def _pause(place: _Place, times: int) -> None:
+    over = times - FAILURES_ALLOWED
     if over >= 0:
         place.not_before = time.monotonic() + min(FIRST_PAUSE * 2**over, LONGEST_PAUSE)
 
@@ -202,7 +209,7 @@ def tools_of(target: Target, cancel: CancelToken) -> list[dict[str, Any]]:
     """
 
     async def work() -> list[dict[str, Any]]:
-        _session, found = await _listing(target)
+        _session, found = await _listing(_place_of(target), target)
         return found
 
     return loop.ask(work(), settings.WAYMARK_MCP_CONNECT_SECONDS * 3, cancel)
@@ -214,13 +221,33 @@ async def using[T](target: Target, work: Callable[["Client", list[dict[str, Any]
     Raises:
         Unreachable: before `work` was begun; and whatever that raises.
     """
-    session, found = await _listing(target)
+    place = _place_of(target)
+    try:
+        session, found = await _listing(place, target)
+    except Unreachable as error:
+        await place.notes.keep(target.server_id, str(error), is_refused=isinstance(error, SignInNeeded))
+        raise
     assert session.client is not None
     session.users += 1
     try:
-        return await work(session.client, found)
+        done = await work(session.client, found)
+    except Exception as error:
+        if is_lost := session.is_lost(error):
+            place.lost += 1
+            _pause(place, place.lost)
+        if is_lost or is_timeout(error):
+            said = "The connection was lost during a call." if is_lost else "The server took too long over a call."
+            await place.notes.keep(target.server_id, said)
+        raise
     finally:
         session.used()
+    place.lost = 0
+    await place.notes.clear(target.server_id)
+    return done
+
+
+def _place_of(target: Target) -> _Place:
+    return _places.setdefault(target.server_id, _Place())
 
 
 def forget(server_id: UUID) -> None:

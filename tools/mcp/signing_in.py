@@ -1,6 +1,8 @@
 """Signing in to a server, in two requests (mission D6): `begin` says where the browser goes, `finish` takes what it
 comes back with."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from hashlib import sha256
@@ -36,6 +38,13 @@ log = structlog.get_logger(__name__)
 MINUTES: Final = 10
 """So long somebody may take to sign in."""
 OVER: Final = "This sign-in took too long, or was not begun here. Begin it again."
+
+
+TOO_LONG: Final = "It took too long."
+KEY_GONE: Final = (
+    "What is kept of this sign-in cannot be read or written: the operator has to set WAYMARK_FIELD_KEYS. Sign in again "
+    "after that."
+)
 
 
 class State(TextChoices):
@@ -75,8 +84,8 @@ def look_for(server: McpServer, challenge: str) -> str:
 
     try:
         found = loop.ask(discover(server.url, challenge), _seconds(), CancelToken())
-    except SignInFailed as failed:
-        return clip(f"The server wants a sign-in, which is not possible. {failed}", 500)
+    except (SignInFailed, TimeoutError) as failed:
+        return clip(f"The server wants a sign-in, which is not possible. {str(failed) or TOO_LONG}", 500)
     if found is None and McpSignIn.objects.filter(server=server).exclude(signed_in_at=None).exists():
         return ""  # we have not asked the server, and know where one signs in
     if found is None:
@@ -85,6 +94,18 @@ def look_for(server: McpServer, challenge: str) -> str:
     return ""
 
 
+@contextmanager
+def _in_words() -> Iterator[None]:
+    """Raises: SignInFailed: for what else may go wrong on the way."""
+    try:
+        yield
+    except TimeoutError:
+        raise SignInFailed(TOO_LONG) from None
+    except ImproperlyConfigured:
+        raise SignInFailed(KEY_GONE) from None
+
+
+@_in_words()
 def begin(server: McpServer, us: Us) -> str:
     """Prepare a sign-in, and return where its user's browser has to go. One that was begun before is over.
 
@@ -113,6 +134,7 @@ def begin(server: McpServer, us: Us) -> str:
     return oauth.authorization_url(found, client, pkce, state, us.redirect_uri)
 
 
+@_in_words()
 def finish(user: User, state: str, code: str, issuer: str | None, error: str) -> McpServer:
     """Take what a browser came back with: tokens for its code, once.
 
@@ -189,6 +211,7 @@ def _keep(server: McpServer, found: "Found") -> None:
             McpSignIn.objects.create(server=server, found=said)
             return
         if row.found["server"]["issuer"] != found.issuer:  # the grant stays: nobody is called in its place
+            _revoke(row)
             row.sealed_client, row.sealed_tokens, row.state, row.sealed_begun = "", "", "", ""
         if not row.is_done:
             row.found = said

@@ -401,3 +401,65 @@ def test_no_server_can_say_in_our_place_that_nothing_was_done(fake: FakeMcp, dat
     fake.acts["post"] = fail
     with pytest.raises(ServerBrokeDown):
         called(server, "post")
+
+
+def test_mcp_01_what_goes_wrong_in_runs_stands_on_the_page_of_its_server(fake: FakeMcp) -> None:
+    server = connected(fake.address)
+
+    def die(given: dict[str, Any] | None = None) -> Any:
+        raise Dies
+
+    def error() -> str:
+        server.refresh_from_db()
+        return server.error
+
+    fake.acts["post"] = die
+    with pytest.raises(ServerWentAway):
+        called(server, "post")
+    assert error() == "The connection was lost during a call."
+    assert called(server, "look") == "done"
+    assert error() == ""
+    loop.submit(sessions.close_all()).result(10)
+    fake.before_list = die
+    with pytest.raises(ToolError):
+        called(server, "look")
+    assert error().startswith("The server could not be reached")
+    loop.submit(sessions.close_all()).result(10)
+    fake.before_list, fake.key = lambda: None, "another"
+    with pytest.raises(ToolError):
+        called(server, "look")
+    assert error().startswith("The server lets nobody in")
+
+
+def test_mcp_01_a_server_that_dies_at_each_call_is_left_alone_for_a_while(fake: FakeMcp) -> None:
+    """However well it opens."""
+    server = connected(fake.address)
+
+    def die(given: dict[str, Any]) -> Any:
+        fake.restart()
+        raise Dies
+
+    fake.acts["post"] = die
+    for _ in range(3):
+        with pytest.raises(ServerWentAway):
+            called(server, "post")
+    opened = fake.methods.count("initialize")
+    with pytest.raises(ToolError, match=r"Nothing was done\. The server failed 3 times in a row"):
+        called(server, "post")
+    assert fake.methods.count("initialize") == opened
+
+
+def test_a_listing_is_read_up_to_a_length_over_all_its_pages(fake: FakeMcp, settings: Settings) -> None:
+    settings.WAYMARK_MCP_BYTES = 10_000
+    fake.tools, fake.next_cursor = [tool("look", "x" * 4_000)], "more"
+    server = services.check(services.add(UserFactory(), services.Named("shop", fake.address)))
+    assert "lists more than is read" in server.error
+    assert fake.methods.count("tools/list") == 3
+
+
+def test_a_server_that_was_removed_meanwhile_is_not_switched_or_made_again(fake: FakeMcp) -> None:
+    server = services.add(UserFactory(), services.Named("shop", fake.address))
+    McpServer.objects.all().delete()
+    services.switch(server, on=False)
+    services.check(server)
+    assert not McpServer.objects.exists()
