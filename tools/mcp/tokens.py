@@ -44,7 +44,7 @@ REFRESHED_AT_ONCE: Final = 3
 LONGEST_SCOPE: Final = 4_000
 
 _turns: WeakValueDictionary[int, asyncio.Semaphore] = WeakValueDictionary()
-_tasks: set[asyncio.Task[str]] = set()
+_tasks: set[asyncio.Task[str | None]] = set()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +70,19 @@ async def access_token(grant: UUID, refused: str = "") -> str:
     if isinstance(found, str):
         return found
     turn = _turns.setdefault(found.row.server.user_id, asyncio.Semaphore(REFRESHED_AT_ONCE))
-    async with turn:
-        # Whoever gives up waiting does not give up the new tokens: the old ones are used up.
-        task = asyncio.create_task(_refreshed(grant, refused))
-        _tasks.add(task)
-        task.add_done_callback(_tasks.discard)
-        return await asyncio.shield(task)
+    with suppress(TimeoutError):
+        async with asyncio.timeout(2 * _lease_seconds()):
+            while True:
+                async with turn:
+                    # Whoever gives up waiting does not give up the new tokens: the old ones are used up.
+                    task = asyncio.create_task(_refreshed(grant, refused))
+                    _tasks.add(task)
+                    task.add_done_callback(_tasks.discard)
+                    token = await asyncio.shield(task)
+                if token is not None:
+                    return token
+                await asyncio.sleep(LOOK_SECONDS)
+    raise SignInFailed("The authorization server takes too long.")
 
 
 def lose(grant: UUID, token: str) -> None:
@@ -137,15 +144,12 @@ def _claim(grant: UUID, refused: str) -> "str | _Over":
     return _Over(found.row, found.tokens, is_ours)
 
 
-async def _refreshed(grant: UUID, refused: str) -> str:
-    with suppress(TimeoutError):
-        async with asyncio.timeout(2 * _lease_seconds()):
-            while not isinstance(found := await loop.in_database(_claim, grant, refused), str):
-                if found.is_ours:
-                    return await _renew(found.row, found.tokens)
-                await asyncio.sleep(LOOK_SECONDS)
-            return found
-    raise SignInFailed("The authorization server takes too long.")
+async def _refreshed(grant: UUID, refused: str) -> str | None:
+    """None: somebody else refreshes."""
+    found = await loop.in_database(_claim, grant, refused)
+    if isinstance(found, str):
+        return found
+    return await _renew(found.row, found.tokens) if found.is_ours else None
 
 
 async def _renew(row: McpSignIn, tokens: "Tokens") -> str:
