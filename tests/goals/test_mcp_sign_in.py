@@ -230,6 +230,22 @@ def test_t16_a_slow_authorization_server_stops_nobody_else(
     assert all(each.result(20) for each in refreshing)
 
 
+def test_who_gives_up_waiting_does_not_give_up_the_new_tokens(browser: Client, fake: FakeMcp, oauth: FakeOAuth) -> None:
+    """The old ones are used up."""
+    server = signed_in(browser, fake)
+    let_expire()
+    before, grant = tokens(), McpSignIn.objects.get().grant
+    assert grant is not None
+    oauth.goes_on.clear()
+    refreshing = loop.submit(access_token(grant))
+    assert becomes(lambda: len(oauth.spent) == 1)
+    refreshing.cancel()
+    oauth.goes_on.set()
+    assert becomes(lambda: tokens() != before)
+    assert called(server) == "done"
+    assert oauth.refusals == []
+
+
 def test_a_lease_that_nobody_gave_back_ends(browser: Client, fake: FakeMcp, oauth: FakeOAuth) -> None:
     """Of a worker that was killed."""
     server = signed_in(browser, fake)

@@ -431,8 +431,11 @@ def test_mcp_01_what_goes_wrong_in_runs_stands_on_the_page_of_its_server(fake: F
     assert error().startswith("The server lets nobody in")
 
 
-def test_mcp_01_a_server_that_dies_at_each_call_is_left_alone_for_a_while(fake: FakeMcp) -> None:
+def test_mcp_01_a_server_that_dies_at_each_call_is_left_alone_for_a_while(
+    fake: FakeMcp, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """However well it opens."""
+    monkeypatch.setattr(sessions, "FIRST_PAUSE", 60.0)
     server = connected(fake.address)
 
     def die(given: dict[str, Any]) -> Any:
