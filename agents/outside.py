@@ -23,7 +23,8 @@ ASKED_AT_ONCE = 4
 
 _threads = ThreadPoolExecutor(ASKED_AT_ONCE, thread_name_prefix="outside")
 _asking = Shares(lambda: 1)
-_waiting = Shares(lambda: 1)
+waiting = Shares(lambda: 1)
+"""Requests whose threads wait for another server, of pages and of the API."""
 
 type View[**P] = Callable[Concatenate[SignedInRequest, P], HttpResponseBase]
 
@@ -44,7 +45,7 @@ def waits_outside[**P](view: View[P], method: str = "POST", instead: str = "") -
     def alone(request: SignedInRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
         if request.method != method:
             return view(request, *args, **kwargs)
-        with _waiting.one(request.user.pk) as begun:
+        with waiting.one(request.user.pk) as begun:
             if not begun:
                 words = _("Another connection is being looked up. Try again in a moment.")
                 if not instead:

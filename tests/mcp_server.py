@@ -14,8 +14,16 @@ from uuid import uuid4
 PROTOCOL = "2025-06-18"
 
 
+LATER: dict[str, Any] = {}
+"""The answer of a call that never comes: its stream ends, and is to be gone on with."""
+
+
 class Dies(Exception):
     """The connection ends without an answer."""
+
+
+class Fails(Exception):
+    """With an error of the protocol: its code and data."""
 
 
 def tool(name: str, description: str = "", schema: Any = None) -> dict[str, Any]:
@@ -32,7 +40,9 @@ class FakeMcp:
     """tools: what it lists. acts: what a tool does with its arguments, by name. called: what was called, in order.
     key: when it is set, who does not send it is refused. methods: everything that was asked of it.
     lets_in: whether it knows an Authorization, by the method that is asked. challenge: what it says to whom it does not
-    let in. documents: what stands at other paths. heard: every Authorization that came."""
+    let in. documents: what stands at other paths. heard: every Authorization that came. connections: that are open.
+    next_cursor: where a listing goes on, for ever. offers_streams: it lets everybody listen, says nothing, and wants to
+    be asked again at once. listened: the Last-Event-ID of who did."""
 
     address: str
     tools: list[Any] = field(default_factory=list)
@@ -46,6 +56,10 @@ class FakeMcp:
     challenge: str = ""
     documents: dict[str, Any] = field(default_factory=dict)
     heard: list[str] = field(default_factory=list)
+    connections: set[Any] = field(default_factory=set)
+    next_cursor: str = ""
+    offers_streams: bool = False
+    listened: list[str] = field(default_factory=list)
 
     @property
     def place(self) -> str:
@@ -66,7 +80,7 @@ class FakeMcp:
             return {"protocolVersion": PROTOCOL, "capabilities": {"tools": {}}, "serverInfo": info}
         if method == "tools/list":
             self.before_list()
-            return {"tools": self.tools}
+            return {"tools": self.tools, **({"nextCursor": self.next_cursor} if self.next_cursor else {})}
         if method == "tools/call":
             name, arguments = params["name"], params.get("arguments") or {}
             self.called.append((name, arguments))
@@ -82,9 +96,19 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
         pass
 
+    def setup(self) -> None:
+        self.fake.connections.add(self)
+        super().setup()
+
+    def finish(self) -> None:
+        self.fake.connections.discard(self)
+        super().finish()
+
     def do_GET(self) -> None:
+        if self.path == "/mcp" and self.fake.offers_streams:
+            return self._end_at_once()
         found = self.fake.documents.get(self.path)
-        self._answer(200 if found is not None else 404 if "/.well-known/" in self.path else 405, found)
+        return self._answer(200 if found is not None else 404 if "/.well-known/" in self.path else 405, found)
 
     def do_DELETE(self) -> None:
         self._answer(200, None)
@@ -93,28 +117,29 @@ class _Handler(BaseHTTPRequestHandler):
         said = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))))
         method, number = said.get("method", ""), said.get("id")
         self.fake.methods.append(method)
-        authorization = self.headers.get("Authorization", "")
-        self.fake.heard.append(authorization)
-        if (self.fake.key and authorization != self.fake.key) or not self.fake.lets_in(method, authorization):
-            status = 403 if "insufficient_scope" in self.fake.challenge else 401
-            return self._answer(status, None, {"WWW-Authenticate": self.fake.challenge} if self.fake.challenge else {})
+        if self._turns_away(method):
+            return None
         if number is None:
             return self._answer(202, None)
         session = self.headers.get("Mcp-Session-Id")
         if session and session not in self.fake.sessions:
             return self._answer(404, None)
-        if method == self.fake.at and self.fake.raw:
-            return self._answer_raw(200, self.fake.raw.replace('"%id"', json.dumps(number)).encode(), {})
-        if method == self.fake.at and self.fake.fails_with:
-            return self._answer(200, {"jsonrpc": "2.0", "id": number, "error": self.fake.fails_with})
+        if method == self.fake.at and (self.fake.raw or self.fake.fails_with):
+            return self._answer_oddly(number)
         try:
             result = self.fake.result(method, said.get("params") or {})
         except KeyError:
             error = {"code": -32601, "message": f"no {method}"}
             return self._answer(200, {"jsonrpc": "2.0", "id": number, "error": error})
+        except Fails as fails:
+            code, data = fails.args
+            error = {"code": code, "message": "It failed.", "data": data}
+            return self._answer(200, {"jsonrpc": "2.0", "id": number, "error": error})
         except Dies:
             self.close_connection = True
             return self.connection.close()
+        if result is LATER:
+            return self._end_at_once()
         if isinstance(result, Iterator):
             return self._stream(number, said["params"].get("_meta", {}).get("progressToken"), result)
         headers = {}
@@ -122,6 +147,20 @@ class _Handler(BaseHTTPRequestHandler):
             headers["Mcp-Session-Id"] = uuid4().hex
             self.fake.sessions.add(headers["Mcp-Session-Id"])
         return self._answer(200, {"jsonrpc": "2.0", "id": number, "result": result}, headers)
+
+    def _answer_oddly(self, number: Any) -> None:
+        if self.fake.raw:
+            return self._answer_raw(200, self.fake.raw.replace('"%id"', json.dumps(number)).encode(), {})
+        return self._answer(200, {"jsonrpc": "2.0", "id": number, "error": self.fake.fails_with})
+
+    def _turns_away(self, method: str) -> bool:
+        authorization = self.headers.get("Authorization", "")
+        self.fake.heard.append(authorization)
+        if (not self.fake.key or authorization == self.fake.key) and self.fake.lets_in(method, authorization):
+            return False
+        status = 403 if "insufficient_scope" in self.fake.challenge else 401
+        self._answer(status, None, {"WWW-Authenticate": self.fake.challenge} if self.fake.challenge else {})
+        return True
 
     def _stream(self, number: Any, token: Any, parts: Iterator[dict[str, Any]]) -> None:
         """Progress as it comes, and the result, which has a content, at the end."""
@@ -134,6 +173,17 @@ class _Handler(BaseHTTPRequestHandler):
             body = {"id": number, "result": part} if "content" in part else news
             self.wfile.write(b"event: message\ndata: " + json.dumps({"jsonrpc": "2.0", **body}).encode() + b"\n\n")
             self.wfile.flush()
+        self.close_connection = True
+
+    def _end_at_once(self) -> None:
+        """A stream with an event that says nothing but where to go on, and at once."""
+        if self.command == "GET":
+            self.fake.listened.append(self.headers.get("Last-Event-ID", ""))
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Connection", "close")
+        self.end_headers()
+        self.wfile.write(b"id: 1\nretry: 0\ndata:\n\n")
         self.close_connection = True
 
     def _answer(self, status: int, body: Any, headers: dict[str, str] | None = None) -> None:

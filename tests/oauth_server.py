@@ -39,8 +39,7 @@ class FakeOAuth:
     refreshing: those with which new ones may be had, by their family. lifetime: of access tokens, in seconds.
     refusals: why somebody was refused, in order. asked: paths, in order. metadata: more of it, or instead.
     answer: instead of tokens. is_away: it answers nobody. refuses_with: status and body. slowness: how long it thinks,
-    in seconds. revoked: somebody
-    has given tokens back."""
+    in seconds. revoked: somebody has given tokens back. goes_on: while it is not set, tokens are made and not sent."""
 
     address: str
     resource: str
@@ -58,6 +57,7 @@ class FakeOAuth:
     refuses_with: tuple[int, Any] | None = None
     slowness: float = 0
     revoked: threading.Event = field(default_factory=threading.Event)
+    goes_on: threading.Event = field(default_factory=threading.Event)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
@@ -184,9 +184,11 @@ class _Handler(BaseHTTPRequestHandler):
                 client = self._client(asked)
                 if self.path == "/revoke":
                     return self._answer(200, self.fake.revoke(asked))
-                return self._answer(200, self.fake.token(asked, client))
+                made = self.fake.token(asked, client)
             except Refused as refused:
                 return self._refuse(refused)
+        self.fake.goes_on.wait(30)
+        return self._answer(200, made)
 
     def _client(self, asked: dict[str, str]) -> str:
         if self.fake.clients.get(asked.get("client_id", ""), ("secret",))[0] == "":  # one without a secret
@@ -226,11 +228,13 @@ def fake_oauth(resource: str) -> Iterator[FakeOAuth]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     server.daemon_threads = True
     fake = FakeOAuth(f"http://127.0.0.1:{server.server_port}", resource)
+    fake.goes_on.set()
     handler.fake = fake  # type: ignore[attr-defined]
     threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
     try:
         yield fake
     finally:
+        fake.goes_on.set()
         server.shutdown()
         server.server_close()
 

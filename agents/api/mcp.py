@@ -7,9 +7,11 @@ from typing import Any
 from uuid import UUID
 
 from django.shortcuts import get_object_or_404
+from rest_framework.exceptions import Throttled
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from agents import outside
 from agents.api.base import Access, ApiView
 from agents.api.pages import NEWEST_FIRST, page
 from agents.api.schema import documented, listed
@@ -71,9 +73,14 @@ class CheckMcpServer(ApiView):
 
     @documented("Connect to a server and look at its tools", {200: McpServerShape}, body=NothingBody)
     def post(self, request: Request, server_id: UUID) -> Response:
-        """`error` says what went wrong; an accepted tool that says something else now is not used any more."""
+        """`error` says what went wrong; an accepted tool that says something else now is not used any more. One at
+        a time for each user."""
         self.body(NothingBody)
-        return Response(shape_of(request, services.check(_mine(self, server_id))))
+        server = _mine(self, server_id)
+        with outside.waiting.one(self.user.pk) as begun:
+            if not begun:
+                raise Throttled(1)
+            return Response(shape_of(request, services.check(server)))
 
 
 class AcceptMcpTools(ApiView):

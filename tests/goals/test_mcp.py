@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import connections
 from django.http import HttpResponse
 from django.test import Client
 from django.urls import reverse
@@ -433,3 +434,24 @@ def test_mcp_02_what_a_program_said_and_what_it_may_do_is_shown(
     assert "canary" not in str(found)
     settings.WAYMARK_MCP_COMMANDS = programs_from(json.dumps([{**listed, "network": True}]))
     assert "all that this machine reaches" in browser.get(reverse("settings_mcp")).content.decode()
+
+
+def test_t16_a_user_waits_for_one_server_at_a_time(fake: FakeMcp, user: User, browser: Client) -> None:
+    """By page or over the API: each holds a thread for as long as a server likes."""
+    server = added(browser, fake)
+    said = []
+
+    def check() -> HttpResponse:
+        path = f"/api/v1/mcp-servers/{server.pk}/check"
+        return cast(HttpResponse, Client().post(path, {}, content_type="application/json", headers=bearer(user)))
+
+    def meanwhile() -> None:
+        fake.before_list = lambda: None
+        said.append(check().status_code)
+        said.append(browser.post(reverse("mcp_check", args=[server.pk])).status_code)
+        connections["default"].close()
+
+    fake.before_list = meanwhile
+    assert check().status_code == 200
+    assert said == [429, 429]
+    assert check().status_code == 200

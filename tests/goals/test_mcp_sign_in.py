@@ -1,7 +1,9 @@
 """Signing in to MCP servers (OAuth): away, back, out; and what is refused on the way."""
 
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -13,6 +15,7 @@ from django.test import Client
 from django.urls import reverse
 from pytest_django import Settings
 
+from memory.ids import new_id
 from memory.pool import orm
 from memory.secrets import seal, unseal
 from tests.factories import UserFactory, bearer
@@ -20,12 +23,12 @@ from tests.mcp_server import FakeMcp, fake_mcp, tool
 from tests.oauth_server import FakeOAuth, come_back, fake_oauth, guard
 from tools.base import ToolContext, ToolError
 from tools.cancel import CancelToken
-from tools.mcp import loop, offered, services, sessions
+from tools.mcp import loop, offered, services, sessions, signing_in
 from tools.mcp.definitions import read
 from tools.mcp.failures import SignInFailed
 from tools.mcp.models import McpServer, McpSignIn
 from tools.mcp.oauth import Tokens
-from tools.mcp.tokens import access_token
+from tools.mcp.tokens import REFRESHED_AT_ONCE, access_token
 from tools.mcp.tool import Anything
 from tools.mcp.transports import target_of
 
@@ -164,20 +167,92 @@ def test_tokens_are_refreshed_once_by_all_workers(browser: Client, fake: FakeMcp
     signed_in(browser, fake)
     let_expire()
     oauth.slowness = 0.5  # so that all of them have come before the first is done
-    grant, got = McpSignIn.objects.get().grant, []
+    grant = McpSignIn.objects.get().grant
     assert grant is not None
-
-    def work() -> None:
-        with orm():
-            got.append(access_token(grant))
-
-    workers = [threading.Thread(target=work) for _ in range(6)]
-    for each in workers:
-        each.start()
-    for each in workers:
-        each.join()
+    got = [each.result(20) for each in [loop.submit(access_token(grant)) for _ in range(6)]]
     assert got == [tokens().access] * 6
     assert (oauth.asked.count("/token"), oauth.refusals) == (2, [])
+
+
+def becomes(true: Callable[[], bool]) -> bool:
+    until = time.monotonic() + 10
+    while time.monotonic() < until and not true():
+        time.sleep(0.05)
+    return true()
+
+
+@pytest.mark.parametrize("how", ["sign out", "remove", "move"])
+def test_t16_nobody_waits_for_an_authorization_server_that_hangs(
+    browser: Client, fake: FakeMcp, oauth: FakeOAuth, how: str
+) -> None:
+    """Tokens that come when nobody wants them any more are given back."""
+    server = signed_in(browser, fake)
+    let_expire()
+    grant = McpSignIn.objects.get().grant
+    assert grant is not None
+    oauth.goes_on.clear()
+    refreshing = loop.submit(access_token(grant))
+    assert becomes(lambda: oauth.asked.count("/token") == 2 and len(oauth.spent) == 1)
+    if how == "move":
+        services.edit(server, services.Changes(url=f"{fake.address}/other"))
+    else:
+        name = "mcp_sign_out" if how == "sign out" else "mcp_delete"
+        assert browser.post(reverse(name, args=[server.pk])).status_code == 302
+    assert not refreshing.done()
+    assert not McpSignIn.objects.exclude(sealed_tokens="").exists()
+    oauth.goes_on.set()
+    assert refreshing.result(10) == ""
+    assert oauth.revoked.wait(10)
+    assert oauth.refreshing == {}
+
+
+def test_t16_a_slow_authorization_server_stops_nobody_else(
+    browser: Client, fake: FakeMcp, oauth: FakeOAuth, user: User
+) -> None:
+    signed_in(browser, fake)
+    let_expire()
+    row = McpSignIn.objects.get()
+    for number in range(10):
+        row.server = McpServer.objects.create(user=user, name=f"copy{number}", url=fake.address)
+        oauth.refreshing[f"copy{number}"] = f"family{number}"
+        over = Tokens(access="x", refresh=f"copy{number}", expires_at=1.0)
+        row.sealed_tokens = seal(over.model_dump_json())
+        row.pk, row.grant, row._state.adding = new_id(), new_id(), True
+        row.save()
+    oauth.goes_on.clear()
+    grants = McpSignIn.objects.values_list("grant", flat=True)
+    refreshing = [loop.submit(access_token(grant)) for grant in grants if grant is not None]
+    assert becomes(lambda: oauth.asked.count("/token") == 1 + REFRESHED_AT_ONCE)
+    fake.lets_in = lambda method, authorization: True
+    assert services.check(services.add(UserFactory(), services.Named("shop", fake.address))).error == ""
+    assert oauth.asked.count("/token") == 1 + REFRESHED_AT_ONCE
+    oauth.goes_on.set()
+    assert all(each.result(20) for each in refreshing)
+
+
+def test_who_gives_up_waiting_does_not_give_up_the_new_tokens(browser: Client, fake: FakeMcp, oauth: FakeOAuth) -> None:
+    """The old ones are used up."""
+    server = signed_in(browser, fake)
+    let_expire()
+    before, grant = tokens(), McpSignIn.objects.get().grant
+    assert grant is not None
+    oauth.goes_on.clear()
+    refreshing = loop.submit(access_token(grant))
+    assert becomes(lambda: len(oauth.spent) == 1)
+    refreshing.cancel()
+    oauth.goes_on.set()
+    assert becomes(lambda: tokens() != before)
+    assert called(server) == "done"
+    assert oauth.refusals == []
+
+
+def test_a_lease_that_nobody_gave_back_ends(browser: Client, fake: FakeMcp, oauth: FakeOAuth) -> None:
+    """Of a worker that was killed."""
+    server = signed_in(browser, fake)
+    let_expire()
+    McpSignIn.objects.update(refreshing_until=Now() + timedelta(seconds=0.5))
+    assert called(server) == "done"
+    assert McpSignIn.objects.get().refreshing_until is None
 
 
 def test_a_server_that_wants_more_rights_is_given_them_at_the_next_sign_in(
@@ -233,13 +308,33 @@ def test_a_sign_in_that_was_withdrawn_leads_to_sign_in_again(
     with pytest.raises(ToolError, match=r"Nothing was done\. The server lets nobody in without a sign-in"):
         called(server)
     assert f"Sign in again at {oauth.place}" in shown(browser)
-    fake.lets_in = oauth.knows
+    fake.lets_in = lambda method, authorization: True
     asked = len(fake.heard)
     with pytest.raises(ToolError, match="lets nobody in"):
         called(server)
-    assert "canary" not in str(fake.heard[asked:])
+    assert services.check(McpServer.objects.get()).error == ""
+    assert fake.heard[asked:] == []  # nor as nobody, nor with headers of its own
+    assert f"Sign in again at {oauth.place}" in shown(browser)
+    fake.lets_in = oauth.knows
     browser.get(come_back(sent_away(browser, server)))
     assert called(server) == "done"
+
+
+def test_a_sign_in_elsewhere_than_before_makes_no_call_one_of_nobody(
+    browser: Client, fake: FakeMcp, oauth: FakeOAuth, settings: Settings
+) -> None:
+    server = signed_in(browser, fake)
+    McpSignIn.objects.update(sealed_tokens="")
+    with fake_oauth(fake.address) as other_place:
+        settings.WAYMARK_FETCH_PRIVATE.append(other_place.place)
+        guard(fake, other_place)
+        services.check(McpServer.objects.get())
+        assert f"Sign in again at {other_place.place}" in shown(browser)
+        fake.lets_in = lambda method, authorization: True
+        asked = len(fake.heard)
+        with pytest.raises(ToolError, match="lets nobody in"):
+            called(server)
+        assert fake.heard[asked:] == []
 
 
 def test_an_authorization_server_that_is_away_costs_no_sign_in(
@@ -499,3 +594,45 @@ def test_signing_in_to_servers_of_others_is_none(browser: Client, fake: FakeMcp,
     for name in ("mcp_sign_in", "mcp_sign_out", "mcp_edit"):
         assert stranger.post(reverse(name, args=[server.pk])).status_code == 404
     assert stranger.get(reverse("mcp_sign_in", args=[server.pk])).status_code == 404
+
+
+def test_a_key_that_is_gone_is_said_and_not_an_error_of_ours(
+    browser: Client, fake: FakeMcp, oauth: FakeOAuth, settings: Settings
+) -> None:
+    server = added(browser, fake)
+    back = come_back(sent_away(browser, server))
+    settings.FIELD_KEYS = []
+    said = "the operator has to set WAYMARK_FIELD_KEYS"
+    assert said in browser.get(back, follow=True).content.decode()
+    assert said in browser.post(reverse("mcp_sign_in", args=[server.pk])).content.decode()
+
+
+def test_what_takes_too_long_is_said_and_not_an_error_of_ours(
+    browser: Client, fake: FakeMcp, oauth: FakeOAuth, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = added(browser, fake)
+    back = come_back(sent_away(browser, server))
+
+    def too_long(work: Any, *_: Any) -> None:
+        work.close()
+        raise TimeoutError
+
+    monkeypatch.setattr("tools.mcp.signing_in.loop.ask", too_long)
+    assert "It took too long." in browser.get(back, follow=True).content.decode()
+    assert "It took too long." in browser.post(reverse("mcp_sign_in", args=[server.pk])).content.decode()
+    assert signing_in.look_for(server, "").endswith("It took too long.")
+
+
+def test_tokens_that_come_for_nobody_are_given_back(browser: Client, fake: FakeMcp, oauth: FakeOAuth) -> None:
+    """The server was moved while its user was on the way back."""
+    server = added(browser, fake)
+    back = come_back(sent_away(browser, server))
+    oauth.goes_on.clear()
+    with ThreadPoolExecutor(1) as threads:
+        coming = threads.submit(browser.get, back, follow=True)
+        assert becomes(lambda: bool(oauth.refreshing))
+        services.edit(server, services.Changes(url=f"{fake.address}/other"))
+        oauth.goes_on.set()
+        assert "Begin it again" in coming.result(20).content.decode()
+    assert oauth.revoked.wait(10)
+    assert oauth.refreshing == {}

@@ -1,22 +1,24 @@
 """Requests to a server with the token of its user; and what a server says that does not let us in."""
 
 import asyncio
-from collections.abc import Callable
+from secrets import token_urlsafe
 from typing import Any, Final
 from uuid import UUID
 
 import httpx2
 from django.core.exceptions import ImproperlyConfigured
 
-from memory.pool import DATABASE_AWAY, orm
+from memory.pool import DATABASE_AWAY
 from memory.text import clean, clip
-from tools.mcp import tokens
+from tools.mcp import loop, tokens
 from tools.mcp.failures import SignInFailed
 from tools.mcp.scopes import fitting
 
 NOT_LET_IN: Final = -32_401
 """The code of the error that stands for a refusal: the SDK knows of no status, and one that were raised would break the
-connection off for all calls on it. Where the server has sent us away its data is the WWW-Authenticate, as text."""
+connection off for all calls on it."""
+_OURS: Final = token_urlsafe(32)
+"""What the data of such an error begins with. A server may send the code; this it cannot know."""
 NEEDED: Final = (
     "The server lets nobody in without a sign-in or credentials that hold. The user has to see to that under Settings, "
     "MCP servers."
@@ -28,13 +30,25 @@ TOO_LITTLE: Final = (
 LONGEST_CHALLENGE: Final = 4_000
 
 
-def challenge_of(error: BaseException) -> str | None:
-    """Where a server that asks for a sign-in has said to sign in; may be empty. None: it is another error."""
+def is_refusal(error: BaseException) -> bool:
+    """Whether a request was not let in, so that nothing of it was done: as we say, and not the server."""
     from mcp import MCPError
 
-    if isinstance(error, MCPError) and error.code == NOT_LET_IN and isinstance(error.data, str):
-        return error.data
-    return None
+    if not isinstance(error, MCPError) or error.code != NOT_LET_IN:
+        return False
+    return isinstance(error.data, list) and error.data[:1] == [_OURS]
+
+
+def challenge_of(error: BaseException) -> str | None:
+    """Where a server that asks for a sign-in has said to sign in (WWW-Authenticate); may be empty. None: it is another
+    error."""
+    from mcp import MCPError
+
+    if not is_refusal(error):
+        return None
+    assert isinstance(error, MCPError)
+    challenge: str | None = error.data[1]
+    return challenge
 
 
 class Bearer(httpx2.AsyncBaseTransport):
@@ -43,7 +57,7 @@ class Bearer(httpx2.AsyncBaseTransport):
     def __init__(self, below: httpx2.AsyncBaseTransport, grant: UUID | None) -> None:
         self._below = below
         self._grant = grant
-        # One thread at a time waits for the database here: looking up a host needs one of the same few.
+        # One asks; the others find what it has brought.
         self._lock = asyncio.Lock()
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
@@ -65,29 +79,22 @@ class Bearer(httpx2.AsyncBaseTransport):
         refused = ""
         while True:
             async with self._lock:
-                token = await self._in_thread(tokens.access_token, grant, refused)
+                token = await tokens.access_token(grant, refused)
             if not token:
                 return _refusal(NEEDED, "")
             request.headers["Authorization"] = f"Bearer {token}"
             answer = await self._below.handle_async_request(request)
             if answer.status_code == 403 and (scope := _wanted(answer)):
                 await answer.aclose()
-                await self._in_thread(tokens.widen, grant, scope)
+                await loop.in_database(tokens.widen, grant, scope)
                 return _refusal(TOO_LITTLE, None)
             if answer.status_code != 401:
                 return answer
             if refused:
-                await self._in_thread(tokens.lose, grant, token)
+                await loop.in_database(tokens.lose, grant, token)
                 return await _asked_to_sign_in(answer)
             await answer.aclose()
             refused = token
-
-    async def _in_thread[**P, T](self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        def alone() -> T:
-            with orm():
-                return work(*args, **kwargs)
-
-        return await asyncio.to_thread(alone)
 
 
 async def _asked_to_sign_in(answer: httpx2.Response) -> httpx2.Response:
@@ -105,5 +112,5 @@ def _wanted(answer: httpx2.Response) -> str:
 
 
 def _refusal(words: str, challenge: str | None) -> httpx2.Response:
-    error: dict[str, Any] = {"code": NOT_LET_IN, "message": words, "data": challenge}
+    error: dict[str, Any] = {"code": NOT_LET_IN, "message": words, "data": [_OURS, challenge]}
     return httpx2.Response(401, json={"jsonrpc": "2.0", "id": None, "error": error})

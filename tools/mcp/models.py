@@ -73,6 +73,7 @@ class McpSignIn(models.Model):
     (`tools.mcp.oauth.Tokens`), as JSON, encrypted; empty without.
     grant: which sign-in the tokens are from, so that no connection is used for another's.
     signed_in_at: when its user last did; null when they never did or signed out.
+    refreshing_until: somebody asks for new tokens, and nobody else may before that.
     state, state_until, sealed_begun: a sign-in on its way: the SHA-256 of its state, until when it may come back, and
     what it needs then (`signing_in`).
     """
@@ -84,6 +85,7 @@ class McpSignIn(models.Model):
     sealed_tokens = models.TextField(blank=True, default="", db_default="")
     grant = models.UUIDField(null=True, unique=True)
     signed_in_at = models.DateTimeField(null=True)
+    refreshing_until = models.DateTimeField(null=True)
     state = models.CharField(max_length=64, blank=True, default="", db_default="")
     state_until = models.DateTimeField(null=True)
     sealed_begun = models.TextField(blank=True, default="", db_default="")

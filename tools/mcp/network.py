@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import socket
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from typing import Any, Final
 
@@ -12,6 +11,7 @@ from django.conf import settings
 
 from tools import tls
 from tools.addresses import AddressRefused, check_global, check_port
+from tools.mcp import loop
 from tools.safe_fetch import parsed, place_of, private_places
 from tools.visiting import CONNECT_SECONDS
 
@@ -44,9 +44,10 @@ async def _places(host: str, port: int) -> list[str]:
     is_inside = (host, port) in private_places()
     if not is_inside:
         check_port(port)
-    look_up = asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     try:
-        found = await asyncio.wait_for(look_up, LOOK_UP_SECONDS)
+        found = await asyncio.wait_for(loop.look_up(host, port), LOOK_UP_SECONDS)
+    except TimeoutError:
+        raise OSError(f"{host} was not found within {LOOK_UP_SECONDS:g} seconds") from None
     except UnicodeError:
         raise OSError("it is no name") from None
     figures = [str(place[4][0]) for place in found]

@@ -158,7 +158,7 @@ def check(server: McpServer) -> McpServer:
     """Connect and look at what it offers; the row says what came of it."""
     if server.transport == Transport.STDIO and not may_start(server.user, server.argv):
         server.error = "Its program may not be started any more."
-        server.save(update_fields=["error"])
+        McpServer.objects.filter(pk=server.pk).update(error=server.error)
         return server
     return catalogue.look(server, CancelToken())
 
@@ -205,7 +205,7 @@ def _check_number(server: McpServer, agreed: Sequence[Definition]) -> None:
 
 def switch(server: McpServer, *, on: bool) -> None:
     server.enabled = on
-    server.save(update_fields=["enabled"])
+    McpServer.objects.filter(pk=server.pk).update(enabled=on)
     if not on:
         sessions.forget(server.pk)
 

@@ -1,12 +1,13 @@
-"""Connections to MCP servers: one for each server in a process, opened when it is needed and again when it is gone.
+"""Connections to MCP servers: one for each server in a process, opened when it is needed and again when it is gone, and
+closed when nobody uses it or its user has taken the server away.
 
-All of it runs on the loop of `tools.mcp.loop`; only `ask` is for other threads.
+All of it runs on the loop of `tools.mcp.loop`; only `tools_of` and `forget` are for other threads.
 """
 
 import asyncio
+import os
 import time
-from collections.abc import Awaitable, Callable, Coroutine
-from concurrent.futures import CancelledError, Future, wait
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
@@ -14,11 +15,13 @@ from uuid import UUID
 import structlog
 from django.conf import settings
 
+from memory.pool import DATABASE_AWAY
 from tools.cancel import CancelToken
 from tools.mcp import loop
 from tools.mcp.bearer import NEEDED, challenge_of
-from tools.mcp.complaints import words_of
-from tools.mcp.transports import Target, client_of
+from tools.mcp.connection import Session, innermost, is_timeout, why
+from tools.mcp.noting import Notes
+from tools.mcp.transports import Target, usable_now
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -26,10 +29,10 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 IDLE_SECONDS: Final = 900
-LOOK_SECONDS: Final = 0.5
-"""Between two looks at how far a call is."""
-MOST_PAGES: Final = 20
-MOST_LISTED: Final = 2_000
+SWEEP_SECONDS: Final = 30.0
+"""Between two looks at what may be closed; so long a server that its user has taken away stays connected at most."""
+MOST_SESSIONS: Final = 100
+"""In one process."""
 # After so many failures in a row nobody is tried for a while, which doubles. Seconds.
 FAILURES_ALLOWED: Final = 3
 FIRST_PAUSE: Final = 2.0
@@ -49,166 +52,152 @@ class SignInNeeded(Unreachable):
 
 
 @dataclass(eq=False)
-class Session:
-    """A connection that its own task opens and closes, because the SDK wants both done by the same."""
-
-    target: Target
-    client: "Client | None" = None
-    used_at: float = field(default_factory=time.monotonic)
-    users: int = 0
-    is_retired: bool = False
-    _leave: asyncio.Event = field(default_factory=asyncio.Event)
-    _task: asyncio.Task[None] | None = None
-
-    @property
-    def is_open(self) -> bool:
-        return self._task is not None and not self._task.done() and not self._leave.is_set()
-
-    async def open(self) -> None:
-        """Raises: whatever the SDK or the network raises; TimeoutError."""
-        ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._task = asyncio.create_task(self._keep(ready))
-        try:
-            await asyncio.wait_for(asyncio.shield(ready), settings.WAYMARK_MCP_CONNECT_SECONDS)
-        except BaseException:
-            self._task.cancel()
-            ready.cancel()
-            raise
-
-    async def close(self) -> None:
-        self._leave.set()
-        if self._task is not None:
-            await asyncio.wait([self._task], timeout=10)
-            self._task.cancel()
-
-    def retire(self) -> None:
-        """Nobody is given it any more; it ends once nobody uses it."""
-        self.is_retired = True
-        if not self.users:
-            self._leave.set()
-
-    def used(self) -> None:
-        """Somebody is done with it."""
-        self.users -= 1
-        self.used_at = time.monotonic()
-        if self.is_retired:
-            self.retire()
-
-    async def _keep(self, ready: "asyncio.Future[None]") -> None:
-        try:
-            async with client_of(self.target) as self.client:
-                if not ready.done():
-                    ready.set_result(None)
-                await self._leave.wait()
-        except asyncio.CancelledError:
-            if not ready.done():
-                ready.cancel()
-        except Exception as error:  # noqa: BLE001 (told to whoever waits; later, the next one connects anew)
-            if not ready.done():
-                ready.set_exception(error)
-        finally:
-            self._leave.set()
-
-
-@dataclass
 class _Place:
-    """What is kept of one server."""
+    """What is kept of one server.
+
+    failures, lost: how often it could not be opened, and was lost during a call, in a row.
+    is_gone: nothing may be kept in it any more, whoever still holds it.
+    """
 
     session: Session | None = None
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     failures: int = 0
+    lost: int = 0
     not_before: float = 0
+    notes: Notes = field(default_factory=Notes)
+    is_gone: bool = False
+
+    def check(self) -> None:
+        """Raises: Unreachable: its user has changed the server since somebody came here."""
+        if self.is_gone:
+            raise Unreachable("The server was changed or taken away meanwhile.")
 
 
 _places: dict[UUID, _Place] = {}
+_sessions: set[Session] = set()
+"""All that are not closed, also those that are being opened, and those that are retired and still used."""
+_sweeper: asyncio.Task[None] | None = None
 
 
-async def _listing(target: Target) -> tuple[Session, list[dict[str, Any]]]:
+async def _listing(place: _Place, target: Target) -> tuple[Session, list[dict[str, Any]]]:
     """An open connection and what its server offers this very moment; opened anew when the one at hand is dead.
 
     Raises: Unreachable.
     """
-    place = _places.setdefault(target.server_id, _Place())
     async with place.lock:
-        _close_idle(place)
+        place.check()
         if place.session is not None and (not place.session.is_open or place.session.target != target):
             place.session.retire()
             place.session = None
         if place.session is not None:
             try:
-                return place.session, await _tools(place.session)
+                found = await place.session.tools()
             except Exception as error:
+                place.check()
                 if place.session.users and isinstance(error, TimeoutError):
                     raise Unreachable("The server is busy with other calls and does not answer.") from error
-                log.info("mcp connection lost", server=target.name, error=type(_innermost(error)).__name__)
+                log.info("mcp connection lost", server=target.name, error=type(innermost(error)).__name__)
                 place.session.retire()
                 place.session = None
+            else:
+                place.check()
+                return place.session, found
         return await _opened(place, target)
 
 
 async def _opened(place: _Place, target: Target) -> tuple[Session, list[dict[str, Any]]]:
     wait = place.not_before - time.monotonic()
     if wait > 0:
-        raise Unreachable(f"The server failed {place.failures} times in a row; it is tried again in {wait:.0f} s.")
+        times = max(place.failures, place.lost)
+        raise Unreachable(f"The server failed {times} times in a row; it is tried again in {wait:.0f} s.")
+    _make_room()
     session = Session(target)
+    _sessions.add(session)
+    _start_sweeping()
     try:
         await session.open()
-        found = await _tools(session)
-    except Exception as error:
+        found = await session.tools()
+        place.check()
+    except BaseException as error:  # also of a run that is stopped meanwhile: nobody else knows of the connection
         session.retire()
-        if (challenge := challenge_of(_innermost(error))) is not None:
+        if isinstance(error, Unreachable) or not isinstance(error, Exception):
+            raise
+        if (challenge := challenge_of(innermost(error))) is not None:
             raise SignInNeeded(challenge) from error
-        _fail(place)
-        raise Unreachable(f"The server could not be reached: {_why(error)}") from error
-    place.session, place.failures, place.not_before = session, 0, 0
+        place.failures += 1
+        _pause(place, place.failures)
+        raise Unreachable(f"The server could not be reached: {why(error)}") from error
+    place.session, place.failures = session, 0
     return session, found
 
 
-def _fail(place: _Place) -> None:
-    place.failures += 1
-    over = place.failures - FAILURES_ALLOWED
+def _pause(place: _Place, times: int) -> None:
+    over = times - FAILURES_ALLOWED
     if over >= 0:
         place.not_before = time.monotonic() + min(FIRST_PAUSE * 2**over, LONGEST_PAUSE)
 
 
-def _close_idle(but: _Place) -> None:
-    for place in [*_places.values()]:
-        session = place.session
-        if session is None or place is but or session.users:
-            continue
-        if time.monotonic() - session.used_at > IDLE_SECONDS:
-            session.retire()
-            place.session = None
+def _make_room() -> None:
+    """Close the connection that was not used for the longest time, when there are as many as there may be.
+
+    Raises: Unreachable: all are in use.
+    """
+    if sum(session.is_open for session in _sessions) < MOST_SESSIONS:
+        return
+    free = [place for place in _places.values() if _is_free(place)]
+    if not free:
+        raise Unreachable("There are as many connections to servers as there may be. Try again in a moment.")
+    _close(min(free, key=_used_at))
 
 
-async def _tools(session: Session) -> list[dict[str, Any]]:
-    """What the server offers, over all pages."""
-    assert session.client is not None
-    session.used_at = time.monotonic()
-    found: list[dict[str, Any]] = []
-    cursor: str | None = None
-    async with asyncio.timeout(settings.WAYMARK_MCP_CONNECT_SECONDS):
-        for _ in range(MOST_PAGES):
-            page = await session.client.list_tools(cursor=cursor)
-            found += [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in page.tools]
-            cursor = page.next_cursor
-            if not cursor or len(found) >= MOST_LISTED:
-                break
-    return found[:MOST_LISTED]
+def _is_free(place: _Place) -> bool:
+    """It has a connection, and nobody is about to use it."""
+    return place.session is not None and not place.session.users and not place.lock.locked()
 
 
-def _innermost(error: BaseException) -> BaseException:
-    """Task groups wrap what went wrong."""
-    while isinstance(error, BaseExceptionGroup) and error.exceptions:
-        error = error.exceptions[0]
-    return error
+def _used_at(place: _Place) -> float:
+    assert place.session is not None
+    return place.session.used_at
 
 
-def _why(error: BaseException) -> str:
-    error = _innermost(error)
-    if isinstance(error, TimeoutError):
-        return f"it took longer than {settings.WAYMARK_MCP_CONNECT_SECONDS:g} seconds."
-    return words_of(error)
+def _close(place: _Place) -> None:
+    if place.session is not None:
+        place.session.retire()
+        place.session = None
+
+
+def _start_sweeping() -> None:
+    global _sweeper
+    if _sweeper is None or _sweeper.done():
+        _sweeper = asyncio.create_task(_sweep_on())
+
+
+async def _sweep_on() -> None:
+    """As long as there is a connection."""
+    while _sessions:
+        await asyncio.sleep(SWEEP_SECONDS)
+        _sessions.difference_update([session for session in _sessions if session.is_over])
+        for place in _places.values():
+            if _is_free(place) and time.monotonic() - _used_at(place) > IDLE_SECONDS:
+                _close(place)
+        try:
+            await _close_what_was_taken_away()
+        except DATABASE_AWAY:
+            log.info("mcp servers cannot be looked up, so connections stay as they are")
+        except Exception:
+            log.exception("mcp connections were not looked through")
+
+
+async def _close_what_was_taken_away() -> None:
+    """Whoever changes a server tells it to one process, and by its row to all others."""
+    before = {server_id: place.session for server_id, place in _places.items() if not place.lock.locked()}
+    now = await loop.in_database(usable_now, [*before])
+    for server_id, session in before.items():
+        place = _places.get(server_id)
+        if place is None or place.lock.locked() or place.session is not session:
+            continue  # somebody was there after its row was read
+        if server_id not in now or (session is not None and session.target != now[server_id]):
+            _drop(server_id)
 
 
 def tools_of(target: Target, cancel: CancelToken) -> list[dict[str, Any]]:
@@ -220,10 +209,10 @@ def tools_of(target: Target, cancel: CancelToken) -> list[dict[str, Any]]:
     """
 
     async def work() -> list[dict[str, Any]]:
-        _session, found = await _listing(target)
+        _session, found = await _listing(_place_of(target), target)
         return found
 
-    return ask(work(), settings.WAYMARK_MCP_CONNECT_SECONDS * 3, cancel)
+    return loop.ask(work(), settings.WAYMARK_MCP_CONNECT_SECONDS * 3, cancel)
 
 
 async def using[T](target: Target, work: Callable[["Client", list[dict[str, Any]]], Awaitable[T]]) -> T:
@@ -232,69 +221,70 @@ async def using[T](target: Target, work: Callable[["Client", list[dict[str, Any]
     Raises:
         Unreachable: before `work` was begun; and whatever that raises.
     """
-    session, found = await _listing(target)
+    place = _place_of(target)
+    try:
+        session, found = await _listing(place, target)
+    except Unreachable as error:
+        await place.notes.keep(target, str(error), is_refused=isinstance(error, SignInNeeded))
+        raise
     assert session.client is not None
     session.users += 1
     try:
-        return await work(session.client, found)
+        done = await work(session.client, found)
+    except Exception as error:
+        if is_lost := session.is_lost(error):
+            place.lost += 1
+            _pause(place, place.lost)
+        if is_lost or is_timeout(error):
+            said = "The connection was lost during a call." if is_lost else "The server took too long over a call."
+            await place.notes.keep(target, said)
+        raise
     finally:
         session.used()
+    place.lost = 0
+    await place.notes.clear(target.server_id)
+    return done
 
 
-def ask[T](
-    work: Coroutine[Any, Any, T], seconds: float, cancel: CancelToken, meanwhile: Callable[[], None] | None = None
-) -> T:
-    """Wait for `work` on the loop; any thread but that.
-
-    Args:
-        meanwhile: called now and then while it waits.
-
-    Raises:
-        Cancelled: as `cancel` says; the work was told to stop.
-        TimeoutError: it took longer.
-    """
-    future = loop.submit(work)
-
-    def stop() -> None:
-        future.cancel()
-
-    with cancel.on_cancel(stop):
-        try:
-            return _waited(future, seconds, meanwhile)
-        except CancelledError:
-            cancel.check()
-            raise
-        except TimeoutError:
-            future.cancel()
-            raise
-
-
-def _waited[T](future: Future[T], seconds: float, meanwhile: Callable[[], None] | None) -> T:
-    until = time.monotonic() + seconds
-    while meanwhile is not None and until - time.monotonic() > LOOK_SECONDS:
-        wait([future], LOOK_SECONDS)
-        if future.done():
-            break
-        meanwhile()
-    return future.result(max(0.0, until - time.monotonic()))
+def _place_of(target: Target) -> _Place:
+    return _places.setdefault(target.server_id, _Place())
 
 
 def forget(server_id: UUID) -> None:
-    """Close the connection of a server that has changed or is gone. Other processes notice at its next use."""
+    """Close the connection of a server that has changed or is gone, once the calls on it are done. Other processes
+    notice at its next use, or when they look through theirs."""
 
     async def work() -> None:
-        place = _places.pop(server_id, None)
-        if place is not None and place.session is not None:
-            await place.session.close()
+        _drop(server_id)
 
     loop.submit(work())
 
 
+def _drop(server_id: UUID) -> None:
+    place = _places.pop(server_id, None)
+    if place is not None:
+        place.is_gone = True
+        _close(place)
+
+
 async def close_all() -> None:
     """Close every connection of this process."""
-    sessions = [place.session for place in _places.values() if place.session is not None]
-    _places.clear()
+    sessions = [*_sessions]
+    for server_id in [*_places]:
+        _drop(server_id)
+    _sessions.clear()
+    if _sweeper is not None:
+        _sweeper.cancel()
     await asyncio.gather(*(session.close() for session in sessions))
 
 
+def _forget_all() -> None:
+    """A forked child has the connections of its parent, but not the loop that they live on."""
+    global _sweeper
+    _places.clear()
+    _sessions.clear()
+    _sweeper = None
+
+
 loop.at_exit(close_all, 5.0)
+os.register_at_fork(after_in_child=_forget_all)

@@ -1,6 +1,8 @@
 """Signing in to a server, in two requests (mission D6): `begin` says where the browser goes, `finish` takes what it
 comes back with."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from hashlib import sha256
@@ -24,6 +26,7 @@ from tools.cancel import CancelToken
 from tools.mcp import loop, sessions
 from tools.mcp.failures import SignInFailed
 from tools.mcp.models import McpServer, McpSignIn
+from tools.mcp.tokens import give_back
 
 if TYPE_CHECKING:
     from mcp.shared.auth import OAuthClientInformationFull
@@ -35,6 +38,13 @@ log = structlog.get_logger(__name__)
 MINUTES: Final = 10
 """So long somebody may take to sign in."""
 OVER: Final = "This sign-in took too long, or was not begun here. Begin it again."
+
+
+TOO_LONG: Final = "It took too long."
+KEY_GONE: Final = (
+    "What is kept of this sign-in cannot be read or written: the operator has to set WAYMARK_FIELD_KEYS. Sign in again "
+    "after that."
+)
 
 
 class State(TextChoices):
@@ -73,9 +83,11 @@ def look_for(server: McpServer, challenge: str, *, for_calls: bool = False) -> s
     from tools.mcp.discovery import discover
 
     try:
-        found = sessions.ask(discover(server.url, challenge), _seconds(), CancelToken())
-    except SignInFailed as failed:
-        return clip(f"The server wants a sign-in, which is not possible. {failed}", 500)
+        found = loop.ask(discover(server.url, challenge), _seconds(), CancelToken())
+    except (SignInFailed, TimeoutError) as failed:
+        return clip(f"The server wants a sign-in, which is not possible. {str(failed) or TOO_LONG}", 500)
+    if found is None and McpSignIn.objects.filter(server=server).exclude(signed_in_at=None).exists():
+        return ""  # we have not asked the server, and know where one signs in
     if found is None:
         return "The server does not let us in (401): it wants credentials, such as a header."
     _keep(server, found.model_copy(update={"for_calls": for_calls}))
@@ -88,6 +100,18 @@ def end_when_not_wanted(server: McpServer) -> None:
         forget(server)
 
 
+@contextmanager
+def _in_words() -> Iterator[None]:
+    """Raises: SignInFailed: for what else may go wrong on the way."""
+    try:
+        yield
+    except TimeoutError:
+        raise SignInFailed(TOO_LONG) from None
+    except ImproperlyConfigured:
+        raise SignInFailed(KEY_GONE) from None
+
+
+@_in_words()
 def begin(server: McpServer, us: Us) -> str:
     """Prepare a sign-in, and return where its user's browser has to go. One that was begun before is over.
 
@@ -116,6 +140,7 @@ def begin(server: McpServer, us: Us) -> str:
     return oauth.authorization_url(found, client, pkce, state, us.redirect_uri)
 
 
+@_in_words()
 def finish(user: User, state: str, code: str, issuer: str | None, error: str) -> McpServer:
     """Take what a browser came back with: tokens for its code, once.
 
@@ -144,11 +169,16 @@ def finish(user: User, state: str, code: str, issuer: str | None, error: str) ->
         raise SignInFailed(f"The authorization server did not sign you in{known}.")
     us = OAuthClientInformationFull.model_validate_json(client)
     asked = oauth.redeem(found, us, code, begun["verifier"], begun["redirect_uri"])
-    tokens = sessions.ask(asked, _seconds(), CancelToken())
+    tokens = loop.ask(asked, _seconds(), CancelToken())
     kept = McpSignIn.objects.filter(pk=row.pk, found=row.found).update(
-        sealed_client=seal(client), sealed_tokens=seal(tokens.model_dump_json()), grant=new_id(), signed_in_at=Now()
+        sealed_client=seal(client),
+        sealed_tokens=seal(tokens.model_dump_json()),
+        grant=new_id(),
+        signed_in_at=Now(),
+        refreshing_until=None,
     )
     if not kept:
+        loop.submit(give_back(found, us, tokens, row.host))
         raise SignInFailed(OVER)
     sessions.forget(row.server_id)
     return McpServer.objects.select_related("user").get(pk=row.server_id)
@@ -162,6 +192,7 @@ def sign_out(server: McpServer) -> None:
             return
         _revoke(row)
         row.sealed_tokens, row.grant, row.signed_in_at, row.state, row.sealed_begun = "", None, None, "", ""
+        row.refreshing_until = None
         row.save()
     sessions.forget(server.pk)
 
@@ -181,15 +212,16 @@ def _keep(server: McpServer, found: "Found") -> None:
         if McpServer.objects.select_for_update(no_key=True).filter(pk=server.pk, url=server.url).first() is None:
             return
         row = McpSignIn.objects.select_for_update().filter(server=server).first()
-        if row is not None and row.found["server"]["issuer"] != found.issuer:
-            row.delete()
-            row = None
         said = found.model_dump(mode="json", exclude_none=True)
         if row is None:
             McpSignIn.objects.create(server=server, found=said)
-        elif not row.is_done:
+            return
+        if row.found["server"]["issuer"] != found.issuer:  # the grant stays: nobody is called in its place
+            _revoke(row)
+            row.sealed_client, row.sealed_tokens, row.state, row.sealed_begun = "", "", "", ""
+        if not row.is_done:
             row.found = said
-            row.save(update_fields=["found"])
+            row.save()
 
 
 def _client(row: McpSignIn, found: "Found", us: Us) -> "OAuthClientInformationFull":
@@ -200,7 +232,7 @@ def _client(row: McpSignIn, found: "Found", us: Us) -> "OAuthClientInformationFu
     from tools.mcp import oauth
 
     if not row.needs_client:
-        return sessions.ask(oauth.register(found, us.redirect_uri), _seconds(), CancelToken())
+        return loop.ask(oauth.register(found, us.redirect_uri), _seconds(), CancelToken())
     if us.client_id:
         return oauth.named(found, us.client_id, us.secret, us.redirect_uri)
     if row.sealed_client:
@@ -238,14 +270,7 @@ def _revoke(row: McpSignIn) -> None:
         tokens = oauth.Tokens.model_validate_json(unseal(row.sealed_tokens))
     except ImproperlyConfigured:  # the key is gone, and with it the tokens
         return
-
-    async def work() -> None:
-        try:
-            await oauth.revoke(found, client, tokens)
-        except SignInFailed as failed:
-            log.info("mcp tokens were not revoked", host=row.host, error=str(failed))
-
-    transaction.on_commit(lambda: loop.submit(work()))
+    transaction.on_commit(lambda: loop.submit(give_back(found, client, tokens, row.host)))
 
 
 def _digest(state: str) -> str:

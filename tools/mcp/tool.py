@@ -12,8 +12,8 @@ from pydantic import ConfigDict
 from memory.text import clean, clip
 from tools.base import Arguments, Effect, HowFar, Outcome, Reversal, Risk, Tool, ToolContext, ToolError, ToolSpec
 from tools.cancel import Cancelled
-from tools.mcp import catalogue, results, sessions
-from tools.mcp.bearer import NOT_LET_IN, challenge_of
+from tools.mcp import catalogue, loop, results, sessions
+from tools.mcp.bearer import challenge_of, is_refusal
 from tools.mcp.complaints import words_of
 from tools.mcp.credentials import without_credentials, without_keys
 from tools.mcp.definitions import Definition
@@ -128,9 +128,7 @@ class McpTool(Tool[Anything]):
 
         seconds = self.timeout_seconds - MARGIN_SECONDS / 2
         try:
-            result = sessions.ask(
-                sessions.using(target, call), seconds, context.cancel, partial(far.tell, context.tell)
-            )
+            result = loop.ask(sessions.using(target, call), seconds, context.cancel, partial(far.tell, context.tell))
         except ToolError:
             raise
         except sessions.Unreachable as error:
@@ -172,7 +170,7 @@ def _told(error: Exception) -> tuple[type[BrokeOff] | None, str]:
         return TookTooLong, "The server took too long."
     if not isinstance(error, MCPError):
         return ServerWentAway, f"The connection to the server broke ({type(error).__name__})."
-    if error.code == NOT_LET_IN:
+    if is_refusal(error):
         return None, f"Nothing was done. {error.message}"
     if error.code in (INVALID_PARAMS, METHOD_NOT_FOUND):
         return None, f"The server did not take the call: {error.message}"

@@ -1,6 +1,6 @@
 """How a server is reached, and what is made of its words before the SDK checks them."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -19,6 +19,8 @@ from tools.mcp import stdio
 from tools.mcp.bearer import Bearer
 from tools.mcp.definitions import mended
 from tools.mcp.models import McpServer, McpSignIn, Transport
+from tools.mcp.programs import may_start
+from tools.mcp.streams import CallsOnly
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -41,9 +43,19 @@ class Target:
 
 
 def target_of(row: McpServer) -> Target:
+    """With the grant also when its tokens are lost: what was done for its user is done for nobody else, nor with the
+    headers of before. It goes when they sign out."""
     sign_in: McpSignIn | None = getattr(row, "sign_in", None)
-    grant = sign_in.grant if sign_in and sign_in.is_done else None
+    grant = sign_in.grant if sign_in else None
     return Target(row.pk, row.name, row.transport, row.url, tuple(row.argv), row.sealed_headers, grant)
+
+
+def usable_now(server_ids: Iterable[UUID]) -> dict[UUID, Target]:
+    """Where those of some servers are that may be connected to: they are there and on, and their program may be
+    started."""
+    rows = McpServer.objects.filter(pk__in=server_ids, enabled=True, user__is_active=True)
+    found = rows.select_related("user", "sign_in").defer("seen", "accepted", "said")
+    return {row.pk: target_of(row) for row in found if row.transport == Transport.HTTP or may_start(row.user, row.argv)}
 
 
 @asynccontextmanager
@@ -80,8 +92,12 @@ async def _http(target: Target) -> AsyncIterator[tuple[Any, Any]]:
 
     await network.check(target.url)
     headers = orjson.loads(unseal(target.sealed_headers) or "{}")
+
+    def around(checked: network.Checked) -> Bearer:
+        return Bearer(CallsOnly(checked), target.grant)
+
     async with (
-        network.client(headers, settings.WAYMARK_MCP_SECONDS, lambda checked: Bearer(checked, target.grant)) as client,
+        network.client(headers, settings.WAYMARK_MCP_SECONDS, around) as client,
         streamable_http_client(target.url, http_client=client) as streams,
     ):
         yield streams
