@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
-from math import isfinite
 from typing import Any, Final
 
 from memory.encoding import dumps
@@ -54,7 +53,7 @@ def mended(tool: object) -> dict[str, Any] | None:
     kept |= {key: tool[key] for key in ("title", "description") if isinstance(tool.get(key), str)}
     schema = tool.get("inputSchema")
     if isinstance(schema, dict) and schema.get("type", "object") == "object":
-        kept["inputSchema"] = {**_in_json(schema), "type": "object"}
+        kept["inputSchema"] = {**schema, "type": "object"}
     else:
         kept["inputSchema"] = {"type": "object", BROKEN: clip(clean(str(schema)), 200)}
     return kept
@@ -128,19 +127,6 @@ def _defined(server: str, tool: dict[str, Any], parts: Parts) -> Definition:
         return Definition(name, offered, description, normalised(_legible(schema), parts), digest)
     except Unusable as problem:
         return Definition(name, offered, description, {}, digest, str(problem))
-
-
-def _in_json(value: Any) -> Any:
-    """Without numbers that JSON has not: parsers let them pass, and databases do not."""
-    match value:
-        case dict():
-            return {key: _in_json(item) for key, item in value.items()}
-        case list():
-            return [_in_json(item) for item in value]
-        case float() if not isfinite(value):
-            return None
-        case _:
-            return value
 
 
 def _legible(value: Any) -> Any:
