@@ -117,13 +117,10 @@ class _Handler(BaseHTTPRequestHandler):
         said = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))))
         method, number = said.get("method", ""), said.get("id")
         self.fake.methods.append(method)
-        if self._turns_away(method):
+        if self._turns_away(method) or (number is not None and self._has_forgotten()):
             return None
         if number is None:
             return self._answer(202, None)
-        session = self.headers.get("Mcp-Session-Id")
-        if session and session not in self.fake.sessions:
-            return self._answer(404, None)
         if method == self.fake.at and (self.fake.raw or self.fake.fails_with):
             return self._answer_oddly(number)
         try:
@@ -160,6 +157,13 @@ class _Handler(BaseHTTPRequestHandler):
             return False
         status = 403 if "insufficient_scope" in self.fake.challenge else 401
         self._answer(status, None, {"WWW-Authenticate": self.fake.challenge} if self.fake.challenge else {})
+        return True
+
+    def _has_forgotten(self) -> bool:
+        session = self.headers.get("Mcp-Session-Id")
+        if not session or session in self.fake.sessions:
+            return False
+        self._answer(404, None)
         return True
 
     def _stream(self, number: Any, token: Any, parts: Iterator[dict[str, Any]]) -> None:

@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-import orjson
 from django.conf import settings
 
 from tools.mcp.complaints import words_of
@@ -90,7 +89,7 @@ class Session:
             for _ in range(MOST_PAGES):
                 page = await self.client.list_tools(cursor=cursor)
                 tools = [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in page.tools]
-                left -= len(orjson.dumps(tools))
+                left -= len(page.model_dump_json())  # which knows figures of any size
                 if left < 0:
                     raise ValueError("it lists more than is read.")
                 found += tools
