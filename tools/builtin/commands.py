@@ -188,8 +188,8 @@ def _told(ended: Ended, changes: Sequence[Change]) -> str:
 
 
 def _killed(ended: Ended) -> str:
-    who = "by the user " if ended.ending is Ending.STOPPED else ""
-    return f"killed {who}after {ended.seconds:.1f} s"
+    how = "stopped by the user" if ended.ending is Ending.STOPPED else "killed"
+    return f"{how} after {ended.seconds:.1f} s"
 
 
 def _how_it_ended(ended: Ended) -> str:

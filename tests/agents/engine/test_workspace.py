@@ -602,7 +602,7 @@ KILLED = {
         "python3 -c 'b = bytearray(90_000_000); b[::4096] = b\"x\" * len(b[::4096]); input()' < /dev/zero",
         "of memory",
     ),
-    "files": ("for i in $(seq 1 500); do echo > f$i; sleep 0.01; done", "40 files"),
+    "files": ("for i in $(seq 1 500); do echo > f$i; sleep 0.1; done", "40 files"),
     "output": ("yes", "without end"),
     "system": ("sleep 60", "that is the longest"),
 }
@@ -679,7 +679,7 @@ def test_what_a_command_did_before_its_user_stopped_it_is_taken_back(
     worker.join(60)
     action = AgentAction.objects.get(tool="run_cmd")
     assert action.status == "done"
-    assert "It was killed by the user after" in action.output
+    assert "It was stopped by the user after" in action.output
     assert undo(goal.user, action)[0] == 200
     assert tree(folder) == before
 
