@@ -16,13 +16,14 @@ from django.db.models import Q
 from django.utils import timezone
 
 from agents.agentable import CHECK_IN
+from agents.budgets.counting import zone_of
 from agents.engine.posting import post
 from goals.change import has_changed, last_said
 from goals.measuring import count_check_in
 from goals.models import Goal
 from goals.quiet import quiet_until
 from goals.schedule import Result, Schedule, ScheduleKind
-from goals.schedules import next_of, said, zone_of
+from goals.schedules import next_of, said
 from goals.when import instant, latest
 from memory.metadata import MessageMetadata
 from memory.models import Author, Source, Thread, ThreadMessage, Trigger

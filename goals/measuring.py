@@ -15,10 +15,10 @@ from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 
+from agents.budgets.counting import zone_of
 from agents.refusals import Refused
 from goals.forecast import Forecast, distance, forecast
 from goals.measured import Measurement, Target
-from goals.schedules import zone_of
 from memory.learnings import Origin, answered
 from memory.marks import names
 from memory.models import Author, Thread

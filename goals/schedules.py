@@ -1,6 +1,5 @@
 """Schedules: every write that a face or a tool may ask for (mission A12)."""
 
-import zoneinfo
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Final
@@ -14,7 +13,7 @@ from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 
 from agents.agentable import Ahead
-from agents.models import UserAgent
+from agents.budgets.counting import zone_of
 from agents.refusals import Refused
 from goals import spoken_time, when
 from goals.schedule import Schedule, ScheduleKind
@@ -25,15 +24,6 @@ from memory.text import clean, clip
 MOST: Final = 50
 """Of one agent."""
 REVIEW_AFTER: Final = timedelta(minutes=15)
-
-
-def zone_of(user_id: int) -> zoneinfo.ZoneInfo:
-    return zoneinfo.ZoneInfo(_zone_name(user_id))
-
-
-def _zone_name(user_id: int) -> str:
-    found = UserAgent.objects.filter(user=user_id).values_list("time_zone", flat=True).first()
-    return found or "Etc/UTC"
 
 
 def add(thread: Thread, time: str, intent: str = "", *, only_if_changed: bool = False) -> Schedule:
