@@ -144,6 +144,7 @@ def summon(run_id: UUID) -> Summons | None:
                 packs,
                 has_archives=thread.generation > 0,
                 user_id=thread.user_id,
+                context_type=context_type,
             ),
             policy=Policy(modes, partial(is_trusted, agentable.trusted_as())),
             packs=packs,
