@@ -12,6 +12,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from agents.budgets.counting import zone_of
 from agents.live.announce import posted
@@ -142,28 +143,30 @@ def rate(item: FeedItem, rating: Rating) -> None:
     FeedItem.objects.filter(pk=item.pk).update(rating=rating)
 
 
-def discuss(item: FeedItem) -> Thread:
+def discuss(item: FeedItem) -> ThreadMessage:
     """Put an item into the conversation that it is about, once, so that its user can answer it there; no model is
-    called. What it may have from strangers marks that conversation."""
+    called. What it may have from strangers marks that conversation. Returns it as it stands there."""
     return _put(item.thread, item.pk, f"**{item.title}**\n\n{item.body}".strip(), item.sources)
 
 
-def discuss_brief(feed: Feed) -> Thread:
+def discuss_brief(feed: Feed) -> ThreadMessage:
     """As `discuss`, the whole of a feed with its assistant."""
     return _put(feed.thread, feed.pk, feed.brief, feed.sources)
 
 
-def _put(thread: Thread, key: UUID, text: str, sources: Sequence[str]) -> Thread:
+def _put(thread: Thread, key: UUID, text: str, sources: Sequence[str]) -> ThreadMessage:
     with transaction.atomic():
         Thread.objects.select_for_update(no_key=True).get(pk=thread.pk)
         message, made = ThreadMessage.objects.get_or_create(
-            thread=thread, client_message_id=key, defaults={"source": Source.AGENT, "content": text}
+            thread=thread,
+            client_message_id=key,
+            defaults={"source": Source.AGENT, "content": f"*{_('From your feed:')}*\n\n{text}"},
         )
         if made:
             mark(thread.pk, sources, orm_connection())
             tell(thread.pk, f"The user wants to talk about this, from the feed of their assistant: {clip(text, 1_500)}")
             transaction.on_commit(partial(publish, thread.pk, thread.user_id, posted(message)))
-    return thread
+    return message
 
 
 def _goals(user: User) -> QuerySet[Goal]:
@@ -214,8 +217,8 @@ def _of_goal(goal: Goal, facts: Sequence[Fact]) -> str:
 def _wishes(user: User) -> list[str]:
     rated = FeedItem.objects.for_user(user).order_by("-created_at")
     wishes = ((Rating.MORE, "The user wants more like:"), (Rating.LESS, "The user wants less like:"))
-    titles = {rating: list(rated.filter(rating=rating).values_list("title", flat=True)[:RATED]) for rating, _ in wishes}
-    return [f"{words} {'; '.join(titles[rating])}" for rating, words in wishes if titles[rating]]
+    titles = [list(rated.filter(rating=each).values_list("title", flat=True)[:RATED]) for each, words in wishes]
+    return [f"{words} {'; '.join(liked)}" for (each, words), liked in zip(wishes, titles, strict=True) if liked]
 
 
 def _rule(at: time) -> str:

@@ -37,13 +37,13 @@ def feed(request: SignedInRequest) -> HttpResponse:
 @signed_in
 def feed_discuss(request: SignedInRequest, feed_id: UUID) -> HttpResponse:
     found = get_object_or_404(Feed.objects.for_user(request.user).select_related("thread"), pk=feed_id)
-    return redirect(f"{conversation_of(feeds.discuss_brief(found))}#composer")
+    return redirect(conversation_of(feeds.discuss_brief(found).thread))
 
 
 @require_POST
 @signed_in
 def item_discuss(request: SignedInRequest, item_id: UUID) -> HttpResponse:
-    return redirect(f"{conversation_of(feeds.discuss(_item(request, item_id)))}#composer")
+    return redirect(conversation_of(feeds.discuss(_item(request, item_id)).thread))
 
 
 @require_POST

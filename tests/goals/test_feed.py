@@ -105,15 +105,17 @@ def test_it_is_put_into_the_conversation_once_and_calls_no_model(item: FeedItem,
     runs = AgentRun.objects.count()
     for _twice in range(2):
         answer = client.post(f"/feed/items/{item.pk}/discuss")
-    assert answer["Location"] == f"/goals/{item.thread.goals_goal.pk}/#composer"
-    assert ThreadMessage.objects.filter(content__startswith="**Raisins in the strudel?**").count() == 1
+    assert answer["Location"] == f"/goals/{item.thread.goals_goal.pk}/"
+    assert ThreadMessage.objects.filter(content__contains="**Raisins in the strudel?**").count() == 1
     assert AgentRun.objects.count() == runs
     item.thread.refresh_from_db()
     assert "The user wants to talk about this" in item.thread.news
     assert item.thread.sources == ["evil.example"]
     assert "Raisins in the strudel?" in client.get(answer["Location"]).content.decode()
     client.post(f"/feed/{item.feed_id}/discuss")
-    assert ThreadMessage.objects.filter(content="Your knee changed the week.", thread=item.feed.thread).exists()
+    assert ThreadMessage.objects.filter(
+        content__contains="Your knee changed the week.", thread=item.feed.thread
+    ).exists()
 
 
 def test_nobody_else_reaches_it(item: FeedItem) -> None:
