@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from agents import services
 from agents.engine import jobs
+from agents.models import ModelConnection
 from agents.services import assistant_of
 from agents.undoing import take_back
 from goals import firing
@@ -222,6 +223,16 @@ def test_a_feed_that_failed_is_written_when_it_is_tried_again(
     work(rung)
     feed.refresh_from_db()
     assert feed.brief == WRITTEN["brief"]
+
+
+def test_the_demonstration_writes_one_as_well(goal: Goal, say: Say, tomorrow: Tomorrow, llm: LLMServer) -> None:
+    did_something(say, llm)
+    ModelConnection.objects.all().delete()
+    feed = tomorrow()
+    assert feed is not None
+    assert feed.brief == f"Something has come about on {goal.title}."
+    item = FeedItem.objects.get()
+    assert (item.title, item.thread_id, len(item.evidence)) == ("Plan is made", goal.thread_id, 2)
 
 
 def test_a_user_who_writes_meanwhile_is_answered(goal: Goal, say: Say, tomorrow: Tomorrow, llm: LLMServer) -> None:
