@@ -12,6 +12,7 @@ from tools import policy, trust
 from tools.base import Audience, Effect, Pack, Reversal
 from tools.policy import Mode
 from tools.registry import AnyTool, tools_of
+from tools.way_back import way_back
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +100,6 @@ def _row(tool: AnyTool, chosen: Mapping[str, str]) -> Row:
 
 
 def _note(tool: AnyTool) -> str:
-    if tool.effect is Effect.PURE:
-        return _("Only reads")
-    return {
-        Reversal.UNDOABLE: _("Can be undone"),
-        Reversal.COMPENSABLE: _("Cannot be undone, but made up for"),
-        Reversal.IRREVERSIBLE: _("Cannot be undone, so it asks, but for what you allow in exactly one form"),
-        Reversal.NOTHING: "",
-    }[tool.reversal]
+    if tool.reversal is Reversal.IRREVERSIBLE:
+        return _("Cannot be undone, so it asks, but for what you allow in exactly one form")
+    return way_back(tool.reversal, tool) if tool.reversal is not Reversal.NOTHING or tool.effect is Effect.PURE else ""

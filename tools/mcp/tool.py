@@ -81,6 +81,7 @@ class McpTool(Tool[Anything]):
 
     Arguments = Anything
     is_work = True
+    way_back = "Cannot be undone here; its server may have a way of its own"
 
     def __init__(
         self, server_id: UUID, server: str, definition: Definition, *, reads_only: bool, is_program: bool = False
