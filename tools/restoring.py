@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import ClassVar
 
 from django.conf import settings
+from django.db.models import Q
 from django.utils.module_loading import import_string
 
 from tools.changes import Change, Image
@@ -45,6 +46,11 @@ class Restorer(ABC):
     def refusal(self, now: Image | None, target: Image | None) -> str:
         """Why such a thing cannot be put from one standing into another, as a sentence; empty when it can."""
         return ""
+
+    def settled(self) -> Q:
+        """Of the actions that changed such a thing, those of which it stays so for good, as far as a query can tell:
+        no way back is offered from these."""
+        return Q(pk__in=[])
 
     def change(self, key: str, name: str, before: Image | None, after: Image | None) -> Change:
         """The record of what a call did to a thing: of an update only the fields that differ."""

@@ -8,9 +8,12 @@ from django.utils.translation import gettext as _
 
 from agents.live.cards import cut, pairs, plain
 from agents.live.steps import sentence
+from tools import registry
 from tools.base import Reversal
 from tools.models import AgentAction
-from tools.undo import can_be_undone, record_of
+from tools.restoring import CannotRestore
+from tools.undo import CannotUndo, Standing, can_be_undone, findings, is_possible, record_of
+from tools.way_back import way_back
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +52,17 @@ def _changes(action: AgentAction) -> Iterator[tuple[str, str, str]]:
 def _undo(action: AgentAction) -> str:
     if action.undone:
         return _("Undone")
-    if action.reversal == Reversal.UNDOABLE and not can_be_undone(action):
+    if can_be_undone(action):
+        return _outlook(action)
+    if action.reversal == Reversal.UNDOABLE:
         return _("Nothing to undo")
-    return {
-        Reversal.NOTHING: _("Nothing to undo, this only read"),
-        Reversal.UNDOABLE: _("Can be undone"),
-        Reversal.COMPENSABLE: _("Cannot be undone, but made up for"),
-        Reversal.IRREVERSIBLE: _("Cannot be undone"),
-    }[Reversal(action.reversal)]
+    return way_back(action.reversal, registry.find(action.tool, action.user_id))
+
+
+def _outlook(action: AgentAction) -> str:
+    """Whether an undo would do anything as things stand now, and if not, why."""
+    try:
+        parts = findings(action, Standing(action.user_id))
+    except CannotRestore as busy:
+        return str(busy)
+    return _("Can be undone") if is_possible(parts) else str(CannotUndo.because(parts))

@@ -332,6 +332,36 @@ def test_a_helper_that_is_at_work_is_called_back_and_one_that_is_over_is_not(
     assert (status, "its report has come" in answer["error"]["message"]) == (400, True)
 
 
+def test_only_a_helper_that_is_at_work_can_be_called_back_and_every_page_says_so(
+    goal: Goal, say: Say, llm: LLMServer, rung: list[UUID], events: Events
+) -> None:
+    llm.script([Reply(calls=[("create_task", {"title": "Look", "instructions": "Look round"})]), Reply(text="Sent.")])
+    services.send_message(goal.thread, "Send somebody")
+    jobs.run(str(rung.pop(0)))
+    action = AgentAction.objects.get(tool="create_task")
+    client = Client()
+    client.force_login(goal.user)
+
+    def told() -> tuple[list[bool], str]:
+        pages = [f"/goals/{goal.pk}/", "/activity/", "/activity/?state=undoable"]
+        offers = [f"/actions/{action.pk}/undo" in client.get(page).content.decode() for page in pages]
+        listed = Client().get("/api/v1/actions?tool=create_task", headers=bearer(goal.user)).json()["results"]
+        return [*offers, listed[0]["undoable"]], client.get(f"/actions/{action.pk}/").content.decode()
+
+    offered, details = told()
+    assert (offered, "Can be undone" in details) == ([True] * 4, True)
+    events.clear()
+
+    llm.script([Reply(text="Here is what I saw."), Reply(text="Thanks.")])
+    while rung:
+        jobs.run(str(rung.pop(0)))
+
+    offered, details = told()
+    assert (offered, "It is over, and its report has come." in details) == ([False] * 4, True)
+    assert "once the helper has reported" in client.get("/activity/").content.decode()
+    assert action.pk in changed_cells(events)  # the pages that are open drop the button
+
+
 def page_of(goal: Goal) -> str:
     client = Client()
     client.force_login(goal.user)
