@@ -203,6 +203,8 @@ WAYMARK_CONNECTIONS_PER_ADDRESS = env.int("WAYMARK_CONNECTIONS_PER_ADDRESS", def
 # What else is done every minute, by every worker: it must bear that.
 WAYMARK_BY_THE_CLOCK = ["goals.firing.fire_due"]
 AGENT_KINDS = ["goals.models.Goal", "agents.models.UserAgent", "agents.models.AgentTask"]
+# What the clock will have an agent do: (id of a thread) -> agents.agentable.Ahead, in order.
+AGENT_AHEAD = "goals.schedules.ahead"
 AGENT_TOOLS = [
     "agents.tools.SendMessage",
     "agents.tools.CreateTask",

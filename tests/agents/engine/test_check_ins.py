@@ -5,6 +5,7 @@ from datetime import timedelta
 from uuid import UUID
 
 import pytest
+from django.test import Client
 from django.utils import timezone
 
 from agents import services
@@ -127,3 +128,24 @@ def test_addresses_that_a_user_wrote_into_an_intent_may_be_opened(goal: Goal, ru
     firing.fire_due()
     jobs.run(str(rung.pop(0)))
     assert not was_given(goal.thread_id, "https://evil.example/x")
+
+
+@pytest.mark.parametrize("whose", ["goal", "assistant"])
+def test_every_agent_is_told_when_it_will_look_in_and_its_page_shows_it(
+    whose: str, goal: Goal, rung: list[UUID], llm: LLMServer, client: Client
+) -> None:
+    thread = goal.thread if whose == "goal" else services.assistant_of(goal.user).thread
+    schedules.add(thread, "every day 8:00", "Sum up <the> day.")
+    schedules.pause(schedules.add(thread, "every Monday 9:00", "Look for flats."))
+    llm.script([Reply(text="Hello.")])
+    services.send_message(thread, "Hello")
+    jobs.run(str(rung.pop(0)))
+    sent = str(llm.requests[-1].messages)
+    assert "- every day 08:00: Sum up &lt;the&gt; day." in sent
+    assert "- every Monday 09:00 (paused by the user): Look for flats." in sent
+
+    client.force_login(goal.user)
+    page = client.get(f"/goals/{goal.pk}/" if whose == "goal" else "/assistant/").content.decode()
+    panel = page[page.index('id="panel-schedule"') :].partition("</details>")[0]
+    assert "Every day 08:00: Sum up &lt;the&gt; day." in panel
+    assert ("1 paused" in panel, "Look for flats" in panel) == (True, False)
