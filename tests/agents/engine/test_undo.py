@@ -387,6 +387,30 @@ def test_the_page_takes_back_and_does_again(goal: Goal, note: Note, act: Callabl
     assert (body(note), 'data-state="undone"' in page) == ("v2", False)
 
 
+def test_the_page_of_an_action_is_for_people_and_leads_back(
+    goal: Goal, note: Note, act: Callable[..., AgentAction]
+) -> None:
+    action = act("update_note", id=str(note.pk), body="v2")
+    client = Client()
+    client.force_login(goal.user)
+    page = client.get(f"/actions/{action.pk}/").content.decode()
+    main = page[page.index("<h1") :]
+    plain, details = main.split("Details</summary>")
+    assert f'<a href="/goals/{goal.pk}/" dir="auto">{goal.title}</a>' in plain
+    assert all(f"<dt>{name}</dt>" in plain for name in ("When", "Goal", "Result", "Changed body", "Undo"))
+    assert ("Changed a note Shoes" in plain, "<dd>Done</dd>" in plain) == (True, True)
+    assert (str(note.pk) in plain, str(note.pk) in details) == (False, True)  # what only machines read is folded
+
+    address = f"/actions/{action.pk}/undo"
+    assert f'action="{address}"' in details
+    assert client.post(address, {"next": f"/actions/{action.pk}/"})["Location"] == f"/actions/{action.pk}/"
+    page = client.get(f"/actions/{action.pk}/").content.decode()
+    assert (body(note), "<dd dir=\"auto\">Undone</dd>" in page, "Redo" in page) == ("v1", True, True)
+
+    cell = client.get(f"/actions/{action.pk}/", headers={"HX-Request": "true"}).content.decode()
+    assert ("<dt>When</dt>" in cell.split("Details</summary>")[0], "<h1" in cell) == (True, False)
+
+
 @given(st.lists(st.tuples(st.sampled_from(["create", "update", "delete"]), TEXT, TEXT), max_size=6), st.randoms())
 @hypothesis_settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_whatever_was_done_to_notes_is_taken_back_in_reverse(
