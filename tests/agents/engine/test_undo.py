@@ -405,7 +405,7 @@ def test_the_page_of_an_action_is_for_people_and_leads_back(
     assert f'action="{address}"' in details
     assert client.post(address, {"next": f"/actions/{action.pk}/"})["Location"] == f"/actions/{action.pk}/"
     page = client.get(f"/actions/{action.pk}/").content.decode()
-    assert (body(note), "<dd dir=\"auto\">Undone</dd>" in page, "Redo" in page) == ("v1", True, True)
+    assert (body(note), '<dd dir="auto">Undone</dd>' in page, "Redo" in page) == ("v1", True, True)
 
     cell = client.get(f"/actions/{action.pk}/", headers={"HX-Request": "true"}).content.decode()
     assert ("<dt>When</dt>" in cell.split("Details</summary>")[0], "<h1" in cell) == (True, False)
