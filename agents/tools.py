@@ -4,7 +4,6 @@ from functools import partial
 
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, TextField
-from django.db.models.fields.json import KeyTextTransform, KeyTransform
 from django.db.models.functions import Cast
 from pydantic import Field
 
@@ -16,7 +15,7 @@ from memory.models import Thread
 from memory.text import clip
 from tools.base import Arguments, Audience, Effect, Outcome, Reversal, Risk, Tool, ToolContext, ToolError, Wording
 from tools.changes import Image, UndoRecord
-from tools.restoring import CannotRestore, Restorer
+from tools.restoring import FIRST_CHANGED, CannotRestore, Restorer
 
 AT_WORK: Image = {"state": "at work"}
 OVER: Image = {"state": "over"}
@@ -111,9 +110,10 @@ class TaskRestorer(Restorer):
         return "It is over, and its report has come." if now == OVER else ""
 
     def settled(self) -> Q:
-        sent_off = KeyTextTransform("id", KeyTransform("0", KeyTransform("changes", OuterRef("undo"))))
-        tasks = AgentTask.objects.annotate(key=Cast("pk", TextField())).filter(sent_by=OuterRef("run"), key=sent_off)
-        return Q(undo__changes__0__kind=self.kind) & ~Q(Exists(tasks.filter(status__in=UNFINISHED)))
+        """What is over."""
+        named = AgentTask.objects.annotate(key=Cast("pk", TextField()))
+        at_work = named.filter(sent_by=OuterRef("run"), key=FIRST_CHANGED, status__in=UNFINISHED)
+        return Q(undo__changes__0__kind=self.kind) & ~Q(Exists(at_work))
 
     def write(self, owner: int, key: str, image: Image | None) -> None:
         task = AgentTask.objects.get(pk=key, user_id=owner)

@@ -1,11 +1,14 @@
 """How times, targets and measurements are read and put back by an undo (mission D8)."""
 
+from django.db.models import Exists, OuterRef, Q, TextField
+from django.db.models.functions import Cast
 from django.utils import timezone
 
 from goals.measured import Measurement, Target
 from goals.schedule import Schedule, ScheduleKind
 from goals.schedules import next_of
 from tools.changes import Image
+from tools.restoring import FIRST_CHANGED
 from tools.rows import RowRestorer
 
 
@@ -34,6 +37,12 @@ class ScheduleRestorer(RowRestorer):
     def refusal(self, now: Image | None, target: Image | None) -> str:
         came = now is not None and target is None and now["kind"] == ScheduleKind.ONCE and now["next_at"] is None
         return "Its time has come." if came else ""
+
+    def settled(self) -> Q:
+        """What was set and has come."""
+        named = Schedule.objects.annotate(key=Cast("pk", TextField()))
+        came = named.filter(thread=OuterRef("thread"), key=FIRST_CHANGED, kind=ScheduleKind.ONCE, next_at=None)
+        return Q(undo__changes__0__kind=self.kind, undo__changes__0__before=None) & Q(Exists(came))
 
     def write(self, owner: int, key: str, image: Image | None) -> None:
         super().write(owner, key, image)

@@ -4,13 +4,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from django.conf import settings
-from django.db.models import Q
+from django.db.models import OuterRef, Q
+from django.db.models.fields.json import KeyTextTransform, KeyTransform
 from django.utils.module_loading import import_string
 
 from tools.changes import Change, Image
+
+FIRST_CHANGED: Final = KeyTextTransform("id", KeyTransform("0", KeyTransform("changes", OuterRef("undo"))))
+"""In a query within one over actions: the id of the first thing that one has changed, as text."""
 
 
 class CannotRestore(Exception):

@@ -149,3 +149,19 @@ def test_every_agent_is_told_when_it_will_look_in_and_its_page_shows_it(
     panel = page[page.index('id="panel-schedule"') :].partition("</details>")[0]
     assert "Every day 08:00: Sum up &lt;the&gt; day." in panel
     assert ("1 paused" in panel, "Look for flats" in panel) == (True, False)
+
+
+def test_no_undo_is_offered_for_a_follow_up_that_has_come(
+    goal: Goal, say: Say, rung: list[UUID], llm: LLMServer, client: Client
+) -> None:
+    client.force_login(goal.user)
+    follow_up = ("schedule_follow_up", {"hours": 48, "intent": "Ask how the run went."})
+    llm.script([Reply(calls=[follow_up]), Reply(text="I will."), Reply(text="")])
+    say("Ask me later")
+    way = f"/actions/{AgentAction.objects.get().pk}/undo"
+    assert way in client.get("/activity/").text
+    Schedule.objects.filter(kind="once").update(next_at=timezone.now() - timedelta(seconds=1))
+    assert firing.fire_due() == 1
+    for page in ("/activity/", "/activity/?state=undoable", f"/goals/{goal.pk}/"):
+        assert way not in client.get(page).text
+    assert "Its time has come." in client.get(way.replace("undo", "")).text
