@@ -18,8 +18,6 @@ class PlanAsked(Arguments):
 
 
 class MakePlan(Tool[PlanAsked]):
-    """Compensable: another plan takes its place."""
-
     name = "make_plan"
     description = (
         "Break work of several steps into tasks and subtasks, before you begin. The new plan takes the place of the "
@@ -28,6 +26,7 @@ class MakePlan(Tool[PlanAsked]):
     wording = Wording("list-todo", "Making a plan", "Made a plan", "Could not make a plan")
     effect = Effect.LOCAL
     reversal = Reversal.COMPENSABLE
+    way_back = "Cannot be undone; another plan can take its place"
     parallel_safe = False
     contained = True
     is_work = False
@@ -55,8 +54,6 @@ class Closing(Arguments):
 
 
 class MarkSubtaskComplete(Tool[Closing]):
-    """Compensable: another plan may ask for it again."""
-
     name = "mark_subtask_complete"
     description = (
         "Close a subtask of your plan. A success is taken only with evidence of what was really done since the plan "
@@ -65,6 +62,7 @@ class MarkSubtaskComplete(Tool[Closing]):
     wording = Wording("check", "Closing a step", "Closed a step", "Could not close the step")
     effect = Effect.LOCAL
     reversal = Reversal.COMPENSABLE
+    way_back = "Cannot be undone; another plan can ask for it again"
     parallel_safe = False
     contained = True
     is_work = False

@@ -9,15 +9,16 @@ from uuid import UUID
 from django.contrib.auth.models import User
 from django.db.models import Q
 from django.utils import timezone
-from django.utils.translation import gettext as _
 
 from agents.live.steps import Step, shown_step
 from goals.jobs import OWNERS
 from memory.keyset import NoCursor
 from memory.models import Source, ThreadMessage
+from tools import registry
 from tools.base import Reversal
 from tools.models import NEWEST_FIRST, ActionQuerySet, ActionStatus, AgentAction, agent_of, of_agent
 from tools.sought import Sought
+from tools.way_back import way_back
 
 SHOWN = 50
 COUNTED = 1_000
@@ -45,7 +46,9 @@ class Deed:
         action = self.action
         if action.status != ActionStatus.DONE or self.step.undo:
             return ""
-        return _("cannot be undone") if action.reversal in (Reversal.IRREVERSIBLE, Reversal.COMPENSABLE) else ""
+        if action.reversal not in (Reversal.IRREVERSIBLE, Reversal.COMPENSABLE):
+            return ""
+        return way_back(action.reversal, registry.find(action.tool))
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,10 +120,7 @@ class ProfileForm(forms.Form):
         label=_("Quiet from"), required=False, widget=forms.TimeInput(attrs={"type": "time"}, format="%H:%M")
     )
     quiet_to = forms.TimeField(
-        label=_("Quiet until"),
-        required=False,
-        widget=forms.TimeInput(attrs={"type": "time"}, format="%H:%M"),
-        help_text=_("In these hours agents begin nothing by themselves. Times that you set come all the same."),
+        label=_("Quiet until"), required=False, widget=forms.TimeInput(attrs={"type": "time"}, format="%H:%M")
     )
 
     def clean(self) -> dict[str, Any]:

@@ -104,14 +104,14 @@ def measure(
     )
 
 
-def take_in(thread: Thread, text: str) -> int:
-    """Take measurements out of lines of "day, value" or "day, value, note"; all or none. Returns how many.
+def take_in(thread: Thread, text: str) -> list[Measurement]:
+    """Take measurements out of lines of "day, value" or "day, value, note"; all or none.
 
     Raises:
         Refused: a line is none; it is named.
     """
     with transaction.atomic():
-        return len([measure(thread, *each) for each in _lines(text)])
+        return [measure(thread, *each) for each in _lines(text)]
 
 
 def _lines(text: str) -> Iterator[tuple[float, date, str]]:

@@ -1,27 +1,33 @@
 """How far a person trusts each tool with one of their agents: what they see, and what they set (mission D9)."""
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from django.utils.translation import gettext as _
+from redis import RedisError
 
 from agents.agentable import Trusting
+from agents.engine.presence import commands_withheld
 from agents.refusals import Refused
 from goals.models import Goal
 from tools import policy, trust
 from tools.base import Audience, Effect, Pack, Reversal
 from tools.policy import Mode
 from tools.registry import AnyTool, tools_of
+from tools.way_back import way_back
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A tool of an agent. words: what it does. note: what that means. modes: (value, words, possible, chosen)."""
+    """A tool of an agent. words: what it does. note: what that means. modes: (value, words, possible, chosen).
+    missing: why no agent is offered it now, whatever is set; else empty."""
 
     name: str
     icon: str
     words: str
     note: str
+    missing: str
     modes: list[tuple[str, str, bool, bool]]
 
 
@@ -38,7 +44,15 @@ class Switch:
 
 def rows(agent: Trusting) -> list[Row]:
     """The tools that an agent may have been given, but for talking."""
-    return [_row(tool, agent.tool_modes()) for tool in _offered(agent, agent.tool_packs())]
+    no_sandbox: list[str] = []
+    with suppress(RedisError):
+        no_sandbox = commands_withheld()
+
+    def missing(tool: AnyTool) -> str:
+        why = " ".join(no_sandbox) if tool.in_sandbox else tool.withheld()
+        return why if agent.user.is_staff or not why else _("It is not set up on this server. Its staff can do that.")
+
+    return [_row(tool, missing(tool), agent.tool_modes()) for tool in _offered(agent, agent.tool_packs())]
 
 
 def switches(goal: Goal) -> list[Switch]:
@@ -91,19 +105,14 @@ def _offered(agent: Trusting, packs: Iterable[str]) -> list[AnyTool]:
     return [tool for tool in found if Audience.CONVERSATION in tool.audience and not tool.speaks and tool.pack in known]
 
 
-def _row(tool: AnyTool, chosen: Mapping[str, str]) -> Row:
+def _row(tool: AnyTool, missing: str, chosen: Mapping[str, str]) -> Row:
     words = {Mode.OFF: _("Off"), Mode.ASK: _("Ask"), Mode.AUTO: _("Auto")}
     possible, now = policy.modes(tool), chosen.get(tool.name, policy.usual(tool))
     modes = [(mode.value, words[mode], mode in possible, mode == now) for mode in Mode]
-    return Row(tool.name, tool.wording.icon, tool.wording.doing, _note(tool), modes)
+    return Row(tool.name, tool.wording.icon, tool.wording.doing, _note(tool), missing, modes)
 
 
 def _note(tool: AnyTool) -> str:
-    if tool.effect is Effect.PURE:
-        return _("Only reads")
-    return {
-        Reversal.UNDOABLE: _("Can be undone"),
-        Reversal.COMPENSABLE: _("Cannot be undone, but made up for"),
-        Reversal.IRREVERSIBLE: _("Cannot be undone, so it asks, but for what you allow in exactly one form"),
-        Reversal.NOTHING: "",
-    }[tool.reversal]
+    if tool.reversal is Reversal.IRREVERSIBLE:
+        return _("Cannot be undone, so it asks, but for what you allow in exactly one form")
+    return way_back(tool.reversal, tool) if tool.reversal is not Reversal.NOTHING or tool.effect is Effect.PURE else ""

@@ -9,37 +9,16 @@ from pydantic import Field
 from agents.refusals import Refused
 from goals import measuring, schedules
 from goals.measured import Measurement, Target
+from goals.restoring import MeasurementRestorer, ScheduleRestorer, image, measurement_image
 from goals.schedule import Schedule, ScheduleKind
 from memory.learnings import Origin
 from memory.models import Author
 from memory.text import clip
 from tools.base import Arguments, Audience, Effect, Outcome, Reversal, Tool, ToolContext, ToolError, Wording
-from tools.changes import Image, UndoRecord
-from tools.rows import RowRestorer, thread_of
+from tools.changes import UndoRecord
+from tools.rows import thread_of
 
 LONGEST_HOURS = 30 * 24
-
-
-def image(schedule: Schedule) -> Image:
-    """What somebody has set, and when it comes next; not what became of the last time."""
-    return {
-        "thread_id": str(schedule.thread_id),
-        "kind": schedule.kind,
-        "author": schedule.author,
-        "intent": schedule.intent,
-        "sources": schedule.sources,
-        "next_at": schedule.next_at.isoformat() if schedule.next_at else None,
-    }
-
-
-class ScheduleRestorer(RowRestorer):
-    kind = "schedule"
-    model = Schedule
-    image = staticmethod(image)
-
-    def refusal(self, now: Image | None, target: Image | None) -> str:
-        came = now is not None and target is None and now["next_at"] is None
-        return "Its time has come." if came else ""
 
 
 class FollowUp(Arguments):
@@ -109,25 +88,6 @@ class CancelFollowUp(Tool[OneFollowUp]):
         summary = clip(schedule.intent, 80)
         schedules.remove(schedule)
         return Outcome("It is dropped.", summary, UndoRecord(changes=(change,)))
-
-
-def measurement_image(found: Measurement) -> Image:
-    return {
-        "thread_id": str(found.thread_id),
-        "value": found.value,
-        "day": found.day.isoformat(),
-        "note": found.note,
-        "author": found.author,
-        "sources": found.sources,
-        "message_id": str(found.message_id) if found.message_id else None,
-        "action": str(found.action) if found.action else None,
-    }
-
-
-class MeasurementRestorer(RowRestorer):
-    kind = "measurement"
-    model = Measurement
-    image = staticmethod(measurement_image)
 
 
 class Reading(Arguments):

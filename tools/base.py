@@ -35,7 +35,8 @@ class Risk(StrEnum):
 
 
 class Reversal(StrEnum):
-    """Whether the effect can be taken back. `NOTHING`: the tool only reads."""
+    """Whether the effect can be taken back. `NOTHING`: the tool only reads. `COMPENSABLE`: no, or not always, but
+    something else may set it right (`Tool.way_back`)."""
 
     NOTHING = "nothing"
     UNDOABLE = "undoable"
@@ -158,6 +159,8 @@ class Tool[A: Arguments](ABC):
     speaks: it says something to the user; the same words are said once in a run.
     foreign: what it returns was written outside, and none of it by the model; an address in it may be opened (T10). It
         labels that itself (`tools.untrusted`), so that its own words stand beside it.
+    in_sandbox: it runs in the sandbox of a worker's machine, so `withheld` speaks of the machine that asks.
+    way_back: of a compensable one, what a person is told of that, without a full stop.
     stopping_seconds: beyond WAYMARK_STOP_GRACE_SECONDS, which a call that is stopped takes to say what it has done.
     """
 
@@ -167,6 +170,7 @@ class Tool[A: Arguments](ABC):
     effect: Effect = Effect.PURE
     risk: Risk = Risk.ALLOWED
     reversal: Reversal = Reversal.NOTHING
+    way_back: ClassVar[str] = ""
     audience: ClassVar[frozenset[Audience]] = frozenset(Audience)
     pack: ClassVar[str] = ""
     needs_archives: ClassVar[bool] = False
@@ -178,6 +182,7 @@ class Tool[A: Arguments](ABC):
     foreign: ClassVar[bool] = False
     timeout_seconds: float = 30.0
     stopping_seconds: ClassVar[float] = 0.0
+    in_sandbox: bool = False
     Arguments: type[A]
 
     @abstractmethod

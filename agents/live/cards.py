@@ -18,6 +18,7 @@ from tools import files, registry, trust
 from tools.base import Effect, Reversal
 from tools.file_changes import KIND
 from tools.models import ActionStatus, AgentAction, ApprovalState, Resolution
+from tools.way_back import way_back
 
 SHOWN = 4_000
 SHORT = 80
@@ -191,9 +192,4 @@ def _resolve(action: AgentAction, resolution: Resolution) -> str:
 
 
 def _stakes(action: AgentAction) -> str:
-    return {
-        Reversal.NOTHING: _("This only reads."),
-        Reversal.UNDOABLE: _("Can be undone."),
-        Reversal.COMPENSABLE: _("Cannot be undone, but made up for."),
-        Reversal.IRREVERSIBLE: _("Cannot be undone."),
-    }[Reversal(action.reversal)]
+    return f"{way_back(action.reversal, registry.find(action.tool, action.user_id))}."

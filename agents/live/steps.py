@@ -13,12 +13,13 @@ from agents.live import how_far, markdown
 from agents.live.cards import Card, awaits_approval, card, is_asked_about
 from agents.live.turns import Part
 from memory.messages import ToolUse
-from memory.text import clip
+from memory.text import clip, without_marks
 from tools import registry
 from tools.base import HowFar, Wording
 from tools.models import OPEN, ActionStatus, AgentAction
 
 SUBJECT_LENGTH: Final = 160
+FIRST_LENGTH: Final = 280
 WORTH_SAYING: Final = timedelta(milliseconds=50)
 
 _STATES: Final = {
@@ -39,7 +40,8 @@ class Step:
     state: a step state of the style sheet.
     verb, subject: the sentence; the verb is emphasised.
     since: when it began, while it is running. lasted: how long it took, once it is over.
-    action: whose details can be fetched. html: what unfolds. asks: whether its user is asked something; card: what.
+    action: whose details can be fetched. html: what unfolds. first: how that begins, to be read before. asks: whether
+        its user is asked something; card: what.
     undo: where to post to take it back, or to do it again once it is undone.
     progress: how far it is, while it is running and says so.
     """
@@ -54,6 +56,7 @@ class Step:
     lasted: timedelta | None = None
     action: UUID | None = None
     html: str = ""
+    first: str = ""
     asks: bool = False
     card: Card | None = None
     undo: str = ""
@@ -71,7 +74,8 @@ def step(part: Part) -> Step:
     if part.is_report:
         verb = _("A helper reported")
         html = markdown.render(message.content)
-        return Step(message.pk, "report", "done", "list-todo", verb, metadata.task_title, html=html)
+        first = clip(" ".join(without_marks(message.content).split()), FIRST_LENGTH)
+        return Step(message.pk, "report", "done", "list-todo", verb, metadata.task_title, html=html, first=first)
     if part.is_check_in:
         html = markdown.render(message.content)
         if metadata.feed:

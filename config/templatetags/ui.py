@@ -7,6 +7,7 @@ from typing import Any
 
 from django import template
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.forms import BoundField, CheckboxInput, Select
 from django.templatetags.static import static
 from django.utils import timezone
@@ -126,6 +127,12 @@ def is_first_mistake(bound: BoundField) -> bool:
 @register.simple_tag
 def signup_open() -> bool:
     return bool(settings.WAYMARK_SIGNUP_OPEN)
+
+
+@register.simple_tag
+def nobody_yet() -> bool:
+    """Whether the owner's account is still to be made."""
+    return not User.objects.exists()
 
 
 @register.simple_tag

@@ -19,6 +19,7 @@ from goals.models import Goal
 from goals.services import archive_goal, choose_model, create_goal, delete_goal, reopen_goal, update_goal
 from goals.toolbox import rows, set_modes, set_packs, switches
 from goals.views.budget import shown
+from tools.file_models import WorkspaceFile
 
 
 def created(request: SignedInRequest, form: GoalForm) -> Goal | None:
@@ -58,7 +59,9 @@ def goal_settings(request: SignedInRequest, goal_id: UUID) -> HttpResponse:
         else:
             messages.success(request, _("Saved."))
             return redirect("goal_settings", goal.pk)
-    counts = {"messages": goal.thread.messages.count(), "notes": goal.thread.notes.count()}
+    told, said = goal.thread.messages.count(), goal.thread.messages.said().count()
+    counts = {"messages": said, "steps": told - said, "notes": goal.thread.notes.count()}
+    counts["files"] = WorkspaceFile.objects.filter(workspace=goal.thread_id).count()
     budgets = [each for each in shown(request) if each["thread_id"] == goal.thread_id]
     page = {"goal": goal, "form": form, "counts": counts, "budgets": budgets, "here": goal.pk}
     page |= {"tools": rows(goal), "switches": switches(goal)}

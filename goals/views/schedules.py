@@ -13,7 +13,7 @@ from django.views.decorators.http import require_GET, require_POST
 from agents.agentable import agentable_of
 from agents.refusals import Refused
 from agents.signed_in import SignedInRequest, signed_in
-from goals import schedules
+from goals import deeds, schedules
 from goals.firing import fire_now
 from goals.schedule import Schedule
 from memory.models import AgentRun, Thread
@@ -39,7 +39,7 @@ def thread_schedules(request: SignedInRequest, thread_id: UUID) -> HttpResponse:
 def schedule_add(request: SignedInRequest, thread_id: UUID) -> HttpResponse:
     thread, given = _thread(request, thread_id), request.POST
     try:
-        made = schedules.add(
+        made = deeds.set_time(
             thread,
             given.get("time", ""),
             given.get("intent", "").replace("\r\n", "\n"),
@@ -54,19 +54,19 @@ def schedule_add(request: SignedInRequest, thread_id: UUID) -> HttpResponse:
 @require_POST
 @signed_in
 def schedule_pause(request: SignedInRequest, schedule_id: UUID) -> HttpResponse:
-    return _done(request, schedule_id, schedules.pause, _("It is paused."))
+    return _done(request, schedule_id, deeds.pause_time, _("It is paused."))
 
 
 @require_POST
 @signed_in
 def schedule_resume(request: SignedInRequest, schedule_id: UUID) -> HttpResponse:
-    return _done(request, schedule_id, schedules.resume, _("It goes on."))
+    return _done(request, schedule_id, deeds.resume_time, _("It goes on."))
 
 
 @require_POST
 @signed_in
 def schedule_delete(request: SignedInRequest, schedule_id: UUID) -> HttpResponse:
-    return _done(request, schedule_id, schedules.remove, _("It is deleted."))
+    return _done(request, schedule_id, deeds.delete_time, _("It is deleted."))
 
 
 @require_POST

@@ -260,9 +260,9 @@ def test_what_one_opens_stays_open_while_the_agent_goes_on(page: Page, goal: Goa
     send(page, MAIN_JOB)
     step = page.locator(".step", has_text="Created a note")
     step.locator("summary").click()
-    expect(step.locator(".cell-body dl")).to_contain_text("title")
+    expect(step.locator(".cell-body > dl")).to_contain_text("Result")
     wait_for_end(page, goal)
-    expect(step.locator(".cell-body dl")).to_be_visible()
+    expect(step.locator(".cell-body > dl")).to_be_visible()
 
 
 def test_the_stop_button_stops_and_says_so(page: Page, goal: Goal) -> None:

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Iterator
 from datetime import timedelta
+from html import unescape
 from typing import Any, cast
 
 import pytest
@@ -59,6 +60,25 @@ def added(browser: Client, fake: FakeMcp, name: str = "shop") -> McpServer:
     given = {"name": name, "url": fake.address, "headers": "Authorization: Bearer canary\n"}
     assert browser.post(reverse("settings_mcp"), given).status_code == 302
     return McpServer.objects.get(name=name)
+
+
+def test_the_empty_page_says_what_a_server_is_good_for(browser: Client, fake: FakeMcp) -> None:
+    example = "they can look into your issues and write new ones"
+    assert example in browser.get(reverse("settings_mcp")).text
+    added(browser, fake)
+    assert example not in browser.get(reverse("settings_mcp")).text
+
+
+@pytest.mark.parametrize("staff", [True, False])
+@pytest.mark.parametrize("url", ["http://127.0.0.1/mcp", "http://127.0.0.1:8080/mcp"])
+def test_who_runs_this_server_is_told_how_to_allow_an_address_inside(
+    browser: Client, user: User, url: str, staff: bool
+) -> None:
+    User.objects.filter(pk=user.pk).update(is_staff=staff)
+    browser.post(reverse("settings_mcp"), {"name": "wiki", "url": url})
+    page = browser.get(reverse("settings_mcp")).text
+    assert McpServer.objects.get().error in unescape(page)
+    assert ("WAYMARK_FETCH_PRIVATE" in page) is staff
 
 
 def test_a_server_is_named_looked_at_and_agreed_to(browser: Client, fake: FakeMcp, user: User) -> None:

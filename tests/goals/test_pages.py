@@ -16,6 +16,7 @@ from agents.budgets.services import set_budget
 from agents.models import DeviceToken, ModelConnection
 from agents.services import assistant_of
 from goals.models import Goal
+from memory.ids import new_id
 from memory.models import AgentRun, Note, RunStatus, Source, Thread, ThreadMessage
 from tests.factories import (
     AgentRunFactory,
@@ -211,6 +212,18 @@ def test_goals_are_made_changed_archived_and_deleted(client: Client, user: User)
     client.post(f"/goals/{goal.pk}/reopen/")
     client.post(f"/goals/{goal.pk}/delete/")
     assert not Goal.objects.filter(pk=goal.pk).exists()
+
+
+def test_before_a_goal_is_deleted_its_page_counts_what_people_see(client: Client, user: User) -> None:
+    thread = GoalFactory.create(user=user).thread
+    ThreadMessageFactory.create_batch(2, thread=thread)
+    ThreadMessageFactory.create(thread=thread, source=Source.AGENT)
+    for metadata in ({"interim": True}, {"task": str(new_id())}, {"schedule": str(new_id())}):
+        ThreadMessageFactory.create(thread=thread, source=Source.AGENT, metadata=metadata)
+    ThreadMessageFactory.create(thread=thread, source=Source.AGENT, message_type="tool")
+    NoteFactory.create(thread=thread, user=user)
+    page = client.get(f"/goals/{thread.goals_goal.pk}/settings/").content.decode()
+    assert "3 messages, 4 steps of its agent, 0 files, 1 note." in page
 
 
 def test_a_goal_without_a_title_is_refused_and_what_was_typed_stays(client: Client) -> None:

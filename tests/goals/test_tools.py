@@ -6,6 +6,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
+from agents.engine.presence import tell_of_commands
 from agents.services import assistant_of
 from goals.models import Goal
 from memory.models import Thread
@@ -42,6 +43,25 @@ def test_tools_of_a_goal_are_set_on_its_page(client: Client, goal: Goal) -> None
     client.post(f"/goals/{goal.pk}/tools/", {"mode-send_email": "ask"})
     goal.refresh_from_db()
     assert goal.modes == {"create_note": "ask"}
+
+
+@pytest.mark.parametrize("staff", [True, False])
+def test_a_tool_that_is_not_set_up_is_no_choice_and_the_page_says_why(
+    client: Client, goal: Goal, settings: Any, staff: bool
+) -> None:
+    User.objects.update(is_staff=staff)
+    settings.WAYMARK_SEARCH = ""
+    tell_of_commands("Commands are withheld: no bubblewrap.")
+    for address in (f"/goals/{goal.pk}/settings/", "/settings/assistant/"):
+        page = client.get(address).content.decode()
+        assert ('name="mode-web_search"' in page, 'name="mode-run_cmd"' in page) == (False, False)
+        assert page.count("Not available") == 2
+        assert ("WAYMARK_SEARCH" in page, "docs/operations.md" in page, "no bubblewrap" in page) == (staff,) * 3
+        assert ("It is not set up on this server" in page) is not staff
+    settings.WAYMARK_SEARCH, settings.WAYMARK_SEARXNG_URL = "searxng", "http://searx.home:8080"
+    tell_of_commands("")
+    page = client.get(f"/goals/{goal.pk}/settings/").content.decode()
+    assert ('name="mode-web_search"' in page, 'name="mode-run_cmd"' in page) == (True, True)
 
 
 @pytest.mark.parametrize("sent", [{"mode-send_email": "auto"}, {"mode-nothing": "off"}, {"mode-create_note": "maybe"}])

@@ -62,6 +62,7 @@ class RunCmd(Tool[Command]):
     parallel_safe = False
     timeout_seconds = settings.WAYMARK_COMMAND_SECONDS + _AROUND
     stopping_seconds = _AROUND
+    in_sandbox = True
     Arguments = Command
 
     def withheld(self) -> str:
