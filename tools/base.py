@@ -130,9 +130,11 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """How a cell speaks of the call: while it runs, when done, when it failed. `icon` names a symbol of icons.svg."""
+    """How people are told of the call: of what it is to do (an infinitive), while it runs, when done, when it failed.
+    `icon` names a symbol of icons.svg."""
 
     icon: str
+    deed: str
     doing: str
     done: str
     failed: str
@@ -157,6 +159,7 @@ class Tool[A: Arguments](ABC):
     speaks: it says something to the user; the same words are said once in a run.
     foreign: what it returns was written outside, and none of it by the model; an address in it may be opened (T10). It
         labels that itself (`tools.untrusted`), so that its own words stand beside it.
+    code: names of arguments that people are shown letter by letter (a command).
     stopping_seconds: beyond WAYMARK_STOP_GRACE_SECONDS, which a call that is stopped takes to say what it has done.
     """
 
@@ -174,6 +177,7 @@ class Tool[A: Arguments](ABC):
     contained: ClassVar[bool] = False
     speaks: ClassVar[bool] = False
     foreign: ClassVar[bool] = False
+    code: ClassVar[frozenset[str]] = frozenset()
     timeout_seconds: float = 30.0
     stopping_seconds: ClassVar[float] = 0.0
     Arguments: type[A]

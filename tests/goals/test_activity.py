@@ -113,7 +113,7 @@ def test_a_whole_run_is_taken_back_after_a_look(client: Client, goal: Goal, run:
     assert "<del>v3</del> <ins>v2</ins>" in page
     assert "<del>v2</del> <ins>v1</ins>" in page
     assert "Undo 2 actions" in page
-    assert "This stays: Changed a note Kept" in page
+    assert "This stays: Changed a note “Kept”" in page
     assert Note.objects.get(pk=mine.pk).body == "v3"
     told = client.post(address, follow=True).content.decode()
     assert "2 actions were taken back." in told
