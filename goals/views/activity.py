@@ -33,7 +33,7 @@ IN_FILE: Columns = {"agent": lambda action: whose(action) if action.run_id else 
 @signed_in
 def activity(request: SignedInRequest) -> HttpResponse:
     form, cursor = ActivityForm(request.GET, user=request.user), request.GET.get("after", "")
-    found = page(request.user, form.sought, form.within, cursor)
+    found = page(request.user, form.sought, form.within, cursor, with_costs=form.is_open)
     asked = request.GET.copy()
     asked.pop("after", None)
     shown = {"here": "activity", "form": form, "page": found, "newest": not cursor, "asked": asked.urlencode()}
