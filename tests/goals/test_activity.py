@@ -137,7 +137,9 @@ def test_a_whole_run_is_taken_back_after_a_look(client: Client, goal: Goal, run:
     assert "<del>v3</del> <ins>v2</ins>" in page
     assert "<del>v2</del> <ins>v1</ins>" in page
     assert "Undo 2 actions" in page
-    assert "This stays: Changed a note “Kept”" in page
+    begun = timezone.localtime(run.created_at).strftime("%H:%M")
+    assert f"Undo this run of {begun}?</h1>" in page
+    assert "Changed a note “Kept”" in page.partition("This stays")[2]
     assert Note.objects.get(pk=mine.pk).body == "v3"
     told = client.post(address, follow=True).content.decode()
     assert "2 actions were taken back." in told
@@ -153,7 +155,13 @@ def test_what_was_done_since_is_taken_back_with_what_helpers_did(client: Client,
         AgentAction.objects.update(created_at=timezone.now() - timedelta(hours=1))  # all were asked for at once
     assert second.finished_at
     address = f"/activity/undo/?thread={goal.thread_id}&since={quote(second.finished_at.isoformat())}"
-    assert "Undo 1 action" in client.get(address).content.decode()
+    page = client.get(address).content.decode()
+    assert (
+        "Undo 1 action" in page,
+        f"Undo all since {timezone.localtime(second.finished_at):%H:%M}?</h1>" in page,
+    ) == (True, True)
+    long_ago = client.get("/activity/undo/?since=2020-01-31T12:30:00%2B00:00").content.decode()
+    assert "Undo all since 31 January 2020, 12:30?</h1>" in long_ago
     client.post(address)
     assert Note.objects.get().body == "v2"
 
