@@ -1,6 +1,6 @@
 """What waits for a person's word, what they decided lately, and the trust that they could give or have given."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -62,11 +62,11 @@ class Given:
     exactly: str
 
 
-def questions(user: User, places: dict[UUID, Place]) -> list[Question]:
+def questions(user: User, places: Mapping[UUID, Place], most: int = SHOWN) -> list[Question]:
     """The oldest first: it expires first."""
     mine = AgentAction.objects.filter(pk__in=asked_of(user)).select_related("approval", *OWNERS)
     earned, found = trust.Earned(user.pk), []
-    for action in mine.order_by("created_at")[:SHOWN]:
+    for action in mine.order_by("created_at")[:most]:
         if asked := card(action, earned):
             place = places.get(agent_of(action.thread))
             found.append(Question(action, asked, intention(action, asked.about), place))

@@ -588,7 +588,8 @@ var htmx=(()=>{const e={parse(t){if(!t)return{};if(t.startsWith("{"))return JSON
 
 ;
 /* The inbox from the keyboard. Keys work while a card has the focus, so that speech and stray typing decide nothing
-   (WCAG 2.1.4); the first card has it when the page is opened with a mouse or a keyboard at hand.
+   (WCAG 2.1.4); the first card, or the one of the address, has it when the page is opened with a mouse or a keyboard at
+   hand.
 
    data-keys    a list of cards: J and K move
    data-key     inside a card: the letter that presses the button, or unfolds the form and goes into it
@@ -627,6 +628,6 @@ var htmx=(()=>{const e={parse(t){if(!t)return{};if(t.startsWith("{"))return JSON
   });
 
   document.addEventListener("DOMContentLoaded", () => {
-    if (matchMedia("(pointer: fine)").matches) cards()[0]?.focus({ preventScroll: true });
+    if (matchMedia("(pointer: fine)").matches) (cards().find((card) => card.matches(":target")) ?? cards()[0])?.focus({ preventScroll: true });
   });
 })();

@@ -13,7 +13,7 @@ from agents.services import assistant_of, send_message
 from agents.signed_in import SignedInRequest, signed_in
 from goals.context import build
 from goals.forms import MessageForm
-from goals.trail import latest_steps, needs, spenders
+from goals.trail import NEEDS, latest_steps, needs, spenders
 
 
 @require_GET
@@ -32,8 +32,9 @@ def home(request: SignedInRequest) -> HttpResponse:
             "shell": shell,
             "greeting": greeting(timezone.localtime().hour),
             "now": timezone.localtime(),
-            "steps": latest_steps(request.user, places, {need.place.thread for need in waiting}),
+            "steps": latest_steps(request.user, places, {need.place.thread for need in waiting if need.place}),
             "needs": waiting,
+            "needs_count": len(waiting) + max(0, shell.asked - NEEDS),
             "spend": spenders(request.user, places, shell.spent),
         },
     )
