@@ -18,6 +18,7 @@ from tests.agents.live.test_markdown import PAYLOADS
 from tests.browser.access import assert_usable
 from tests.browser.conftest import signed_in
 from tests.factories import (
+    AgentActionFactory,
     AgentRunFactory,
     GoalFactory,
     ModelCallFactory,
@@ -101,6 +102,15 @@ def test_every_page_is_accessible_and_fits(page: Page, goal: Goal) -> None:
     for path in [*PAGES, *of_goal, "/search/?q=knee"]:
         page.goto(path)
         assert_usable(page)
+
+
+def test_narrow_and_wide_short_and_long_pages_begin_at_the_same_place(page: Page, goal: Goal) -> None:
+    AgentActionFactory.create_batch(40, run__thread=goal.thread)
+    lefts = set()
+    for path in ("/activity/", "/activity/undo/?since=2020-01-01T00:00:00%2B00:00", "/settings/", "/search/"):
+        page.goto(path)
+        lefts.add(page.locator("h1").evaluate("(title) => title.getBoundingClientRect().left"))
+    assert len(lefts) == 1
 
 
 def test_ren_02_hostile_text_runs_nowhere_and_calls_nobody(page: Page, user: User, goal: Goal) -> None:
