@@ -15,12 +15,13 @@ from goals import measuring
 from goals.models import Goal
 from memory.models import Source
 from tests.agents.live.test_markdown import PAYLOADS
-from tests.browser.access import assert_usable
+from tests.browser.access import PHONE, assert_usable
 from tests.browser.conftest import signed_in
 from tests.factories import (
     AgentActionFactory,
     AgentRunFactory,
     GoalFactory,
+    LearningFactory,
     ModelCallFactory,
     ModelPriceFactory,
     NoteFactory,
@@ -111,6 +112,27 @@ def test_narrow_and_wide_short_and_long_pages_begin_at_the_same_place(page: Page
         page.goto(path)
         lefts.add(page.locator("h1").evaluate("(title) => title.getBoundingClientRect().left"))
     assert len(lefts) == 1
+
+
+def test_what_a_finger_presses_is_large_enough(page: Page, goal: Goal) -> None:
+    LearningFactory.create(thread=goal.thread)
+    page.set_viewport_size(PHONE)
+    page.goto(f"/goals/{goal.pk}/")
+    page.get_by_role("button", name="Notes, helpers and jobs").click()
+    page.locator("#panel details").evaluate_all("(folds) => folds.forEach((fold) => { fold.open = true })")
+    assert too_small(page, "#panel :is(a, button, summary)") == []
+    page.goto("/settings/appearance/")
+    assert too_small(page, ".seg label, .tabbar .tab, .settings-nav a") == []
+    page.goto(f"/goals/{goal.pk}/settings/")
+    assert too_small(page, ".check label, .seg label") == []
+
+
+def too_small(page: Page, what: str) -> list[str]:
+    """The words of those that are there and lower than 44 pixels."""
+    low = "(all) => all.map((each) => [each.innerText, each.getBoundingClientRect().height])"
+    found = page.locator(what).locator("visible=true").evaluate_all(low)
+    assert found
+    return [words for words, height in found if height < 44]
 
 
 def test_ren_02_hostile_text_runs_nowhere_and_calls_nobody(page: Page, user: User, goal: Goal) -> None:
