@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 from django.contrib.auth.models import User
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Dialog, Page, Request
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Dialog, Page, Request, expect
 from pytest_django.live_server_helper import LiveServer
 
 from goals import measuring
@@ -125,6 +125,13 @@ def test_what_a_finger_presses_is_large_enough(page: Page, goal: Goal) -> None:
     assert too_small(page, ".seg label, .tabbar .tab, .settings-nav a") == []
     page.goto(f"/goals/{goal.pk}/settings/")
     assert too_small(page, ".check label, .seg label") == []
+
+
+def test_the_strip_of_settings_shows_where_one_is(page: Page) -> None:
+    page.set_viewport_size(PHONE)
+    for path in ("/settings/", "/settings/costs/", "/settings/appearance/"):
+        page.goto(path)
+        expect(page.locator(".settings-nav [aria-current]")).to_be_in_viewport(ratio=1)
 
 
 def too_small(page: Page, what: str) -> list[str]:
