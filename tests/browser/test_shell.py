@@ -134,6 +134,16 @@ def test_the_strip_of_settings_shows_where_one_is(page: Page) -> None:
         expect(page.locator(".settings-nav [aria-current]")).to_be_in_viewport(ratio=1)
 
 
+def test_a_keyboard_reaches_the_composer_by_one_link(page: Page, goal: Goal) -> None:
+    for path in ("/", "/assistant/", f"/goals/{goal.pk}/"):
+        page.goto(path)
+        page.keyboard.press("Tab")
+        page.keyboard.press("Tab")
+        expect(page.get_by_role("link", name="Skip to message")).to_be_focused()
+        page.keyboard.press("Enter")
+        expect(page.locator(".composer textarea")).to_be_focused()
+
+
 def too_small(page: Page, what: str) -> list[str]:
     """The words of those that are there and lower than 44 pixels."""
     low = "(all) => all.map((each) => [each.innerText, each.getBoundingClientRect().height])"
