@@ -23,7 +23,7 @@ class MakePlan(Tool[PlanAsked]):
         "Break work of several steps into tasks and subtasks, before you begin. The new plan takes the place of the "
         "one before; proven subtasks with the same words stay done. Close each with mark_subtask_complete."
     )
-    wording = Wording("list-todo", "Making a plan", "Made a plan", "Could not make a plan")
+    wording = Wording("list-todo", "Make a plan", "Making a plan", "Made a plan", "Could not make a plan")
     effect = Effect.LOCAL
     reversal = Reversal.COMPENSABLE
     way_back = "Cannot be undone; another plan can take its place"
@@ -59,7 +59,7 @@ class MarkSubtaskComplete(Tool[Closing]):
         "Close a subtask of your plan. A success is taken only with evidence of what was really done since the plan "
         "was made and still holds, one deed for one subtask; words are none, nor are looks at what is here."
     )
-    wording = Wording("check", "Closing a step", "Closed a step", "Could not close the step")
+    wording = Wording("check", "Close a step", "Closing a step", "Closed a step", "Could not close the step")
     effect = Effect.LOCAL
     reversal = Reversal.COMPENSABLE
     way_back = "Cannot be undone; another plan can ask for it again"

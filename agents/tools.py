@@ -30,7 +30,7 @@ class SendMessage(Tool[Words]):
 
     name = "send_message"
     description = "Say something to the user. This ends your turn, so say everything that is needed."
-    wording = Wording("message-circle", "Writing to you", "Wrote to you", "Could not write to you")
+    wording = Wording("message-circle", "Write to you", "Writing to you", "Wrote to you", "Could not write to you")
     effect = Effect.IDEMPOTENT
     reversal = Reversal.COMPENSABLE
     way_back = "Cannot be undone; another message can correct it"
@@ -60,7 +60,9 @@ class CreateTask(Tool[Assignment]):
         "Send a sub-agent off to work in the background, for research or anything that takes several steps. "
         "Its report comes back to you as a message; do not wait for it."
     )
-    wording = Wording("list-todo", "Sending a helper off", "Sent a helper off", "Could not send a helper off")
+    wording = Wording(
+        "list-todo", "Send a helper off", "Sending a helper off", "Sent a helper off", "Could not send a helper off"
+    )
     effect = Effect.LOCAL
     reversal = Reversal.COMPENSABLE
     way_back = "Cannot be undone once the helper has reported"

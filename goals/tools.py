@@ -36,7 +36,7 @@ class ScheduleFollowUp(Tool[FollowUp]):
         "Look in again later by yourself, once: to ask how something went, or to look whether something has changed. "
         "What recurs is the user's to set."
     )
-    wording = Wording("clock", "Setting a follow-up", "Set a follow-up", "Could not set a follow-up")
+    wording = Wording("clock", "Set a follow-up", "Setting a follow-up", "Set a follow-up", "Could not set a follow-up")
     effect = Effect.LOCAL
     reversal = Reversal.UNDOABLE
     audience = frozenset({Audience.CONVERSATION})
@@ -70,7 +70,9 @@ class OneFollowUp(Arguments):
 class CancelFollowUp(Tool[OneFollowUp]):
     name = "cancel_follow_up"
     description = "Drop a follow-up of yours that is not needed any more."
-    wording = Wording("clock", "Dropping a follow-up", "Dropped a follow-up", "Could not drop the follow-up")
+    wording = Wording(
+        "clock", "Drop a follow-up", "Dropping a follow-up", "Dropped a follow-up", "Could not drop the follow-up"
+    )
     effect = Effect.LOCAL
     reversal = Reversal.UNDOABLE
     audience = frozenset({Audience.CONVERSATION})
@@ -102,7 +104,13 @@ class RecordMeasurement(Tool[Reading]):
         "Write down a measured value of what <target> names, when the user tells you one or a file or page shows one. "
         "Never estimate."
     )
-    wording = Wording("bookmark", "Writing down a measurement", "Measured", "Could not write down the measurement")
+    wording = Wording(
+        "bookmark",
+        "Write down a measurement",
+        "Writing down a measurement",
+        "Measured",
+        "Could not write down the measurement",
+    )
     effect = Effect.LOCAL
     reversal = Reversal.UNDOABLE
     audience = frozenset({Audience.CONVERSATION})

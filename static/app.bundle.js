@@ -13,6 +13,7 @@ var htmx=(()=>{const e={parse(t){if(!t)return{};if(t.startsWith("{"))return JSON
    data-auto-submit        a form that is sent when something in it changes
    data-until="ISO time"   <time> that counts down, in the words of data-in (with %s) and data-now
    data-since="ISO time"   <time> that counts up;  .step[data-news="ISO time"] turns stale after a minute
+   data-strip              a list that is a strip on a phone: its current item is scrolled into view
    Words come from #status, which the server fills in the user's language. */
 (() => {
   const status = () => document.getElementById("status");
@@ -113,6 +114,11 @@ var htmx=(()=>{const e={parse(t){if(!t)return{};if(t.startsWith("{"))return JSON
     }, 6000);
   }, true);
 
+  function centre(strip) {
+    const [whole, item] = [strip, strip.querySelector("[aria-current]")].map((each) => each?.getBoundingClientRect());
+    if (item) strip.scrollLeft += item.left + item.width / 2 - whole.left - whole.width / 2;
+  }
+
   const minutes = (seconds) => `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
 
   function tick() {
@@ -133,6 +139,7 @@ var htmx=(()=>{const e={parse(t){if(!t)return{};if(t.startsWith("{"))return JSON
     tick();
     const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
     for (const field of document.querySelectorAll("[data-time-zone]")) field.value = zone;
+    for (const strip of document.querySelectorAll("[data-strip]")) centre(strip);
   });
   document.addEventListener("htmx:after:swap", tick);
 
@@ -588,10 +595,12 @@ var htmx=(()=>{const e={parse(t){if(!t)return{};if(t.startsWith("{"))return JSON
 
 ;
 /* The inbox from the keyboard. Keys work while a card has the focus, so that speech and stray typing decide nothing
-   (WCAG 2.1.4); the first card has it when the page is opened with a mouse or a keyboard at hand.
+   (WCAG 2.1.4); the first card, or the one of the address, has it when the page is opened with a mouse or a keyboard at
+   hand.
 
    data-keys    a list of cards: J and K move
-   data-key     inside a card: the letter that presses the button, or unfolds the form and goes into it */
+   data-key     inside a card: the letter that presses the button, or unfolds the form and goes into it
+   Escape leaves the form and folds it up. */
 (() => {
   const cards = () => [...document.querySelectorAll("[data-keys] > article")];
 
@@ -606,20 +615,26 @@ var htmx=(()=>{const e={parse(t){if(!t)return{};if(t.startsWith("{"))return JSON
     if (form.matches("details[open]")) form.querySelector("textarea, input")?.focus();
   }
 
+  /* What was typed into the form stays there. */
+  function leave(card) {
+    card.querySelector("details[open]")?.removeAttribute("open");
+    card.focus();
+  }
+
   document.addEventListener("keydown", (event) => {
     const card = event.target.closest?.("[data-keys] > article");
     if (!card || event.repeat || event.ctrlKey || event.metaKey || event.altKey) return;
-    if (event.key === "Escape") return card.focus();
+    if (event.key === "Escape") return leave(card);
     if (event.target.matches("input, textarea, select")) return;
     const letter = event.key.toLowerCase();
     const button = card.querySelector(`[data-key="${CSS.escape(letter)}"]`);
     if (!button && letter !== "j" && letter !== "k") return;
     event.preventDefault();
-    if (button) press(button);
+    if (button) button.checkVisibility() && press(button);
     else move(card, letter === "j" ? 1 : -1);
   });
 
   document.addEventListener("DOMContentLoaded", () => {
-    if (matchMedia("(pointer: fine)").matches) cards()[0]?.focus({ preventScroll: true });
+    if (matchMedia("(pointer: fine)").matches) (cards().find((card) => card.matches(":target")) ?? cards()[0])?.focus({ preventScroll: true });
   });
 })();

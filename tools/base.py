@@ -131,9 +131,11 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """How a cell speaks of the call: while it runs, when done, when it failed. `icon` names a symbol of icons.svg."""
+    """How people are told of the call: of what it is to do (an infinitive), while it runs, when done, when it failed.
+    `icon` names a symbol of icons.svg."""
 
     icon: str
+    deed: str
     doing: str
     done: str
     failed: str
@@ -161,6 +163,7 @@ class Tool[A: Arguments](ABC):
         labels that itself (`tools.untrusted`), so that its own words stand beside it.
     in_sandbox: it runs in the sandbox of a worker's machine, so `withheld` speaks of the machine that asks.
     way_back: of a compensable one, what a person is told of that, without a full stop.
+    code: names of arguments that people are shown letter by letter (a command).
     stopping_seconds: beyond WAYMARK_STOP_GRACE_SECONDS, which a call that is stopped takes to say what it has done.
     """
 
@@ -180,6 +183,7 @@ class Tool[A: Arguments](ABC):
     contained: ClassVar[bool] = False
     speaks: ClassVar[bool] = False
     foreign: ClassVar[bool] = False
+    code: ClassVar[frozenset[str]] = frozenset()
     timeout_seconds: float = 30.0
     stopping_seconds: ClassVar[float] = 0.0
     in_sandbox: bool = False

@@ -9,6 +9,7 @@
    data-auto-submit        a form that is sent when something in it changes
    data-until="ISO time"   <time> that counts down, in the words of data-in (with %s) and data-now
    data-since="ISO time"   <time> that counts up;  .step[data-news="ISO time"] turns stale after a minute
+   data-strip              a list that is a strip on a phone: its current item is scrolled into view
    Words come from #status, which the server fills in the user's language. */
 (() => {
   const status = () => document.getElementById("status");
@@ -109,6 +110,11 @@
     }, 6000);
   }, true);
 
+  function centre(strip) {
+    const [whole, item] = [strip, strip.querySelector("[aria-current]")].map((each) => each?.getBoundingClientRect());
+    if (item) strip.scrollLeft += item.left + item.width / 2 - whole.left - whole.width / 2;
+  }
+
   const minutes = (seconds) => `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
 
   function tick() {
@@ -129,6 +135,7 @@
     tick();
     const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
     for (const field of document.querySelectorAll("[data-time-zone]")) field.value = zone;
+    for (const strip of document.querySelectorAll("[data-strip]")) centre(strip);
   });
   document.addEventListener("htmx:after:swap", tick);
 

@@ -294,9 +294,12 @@ def test_the_sidebar_of_another_page_shows_who_is_at_work(page: Page, context: B
     expect(other.locator(".bar .live").first).to_have_text("Live")
     send(page, MAIN_JOB)
     working = other.locator("#sidebar-body .blaze[data-state=working]")
+    jobs = other.locator("#tabbar a[href='/jobs/'] .badge")
     expect(working).to_have_count(1)
+    expect(jobs).to_have_count(1)
     wait_for_end(page, goal)
     expect(working).to_have_count(0)
+    expect(jobs).to_have_count(0)
     expect(other.locator("#sidebar-body [aria-current=page]")).to_contain_text("Assistant")
 
 

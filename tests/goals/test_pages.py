@@ -20,6 +20,8 @@ from memory.ids import new_id
 from memory.models import AgentRun, Note, RunStatus, Source, Thread, ThreadMessage
 from tests.factories import (
     AgentRunFactory,
+    AgentTaskFactory,
+    ApprovalFactory,
     DeviceTokenFactory,
     GoalFactory,
     ModelConnectionFactory,
@@ -149,10 +151,21 @@ def test_home_says_that_an_agent_waits_for_its_budget(client: Client, user: User
     assert states(page) == ["done"], "the answer was a good one, and nobody is at work"
 
 
-def test_home_says_that_an_agent_waits_for_a_decision(client: Client, user: User) -> None:
-    goal = GoalFactory.create(user=user)
-    AgentRunFactory.create(thread=goal.thread, status=RunStatus.WAITING_APPROVAL)
-    assert "It waits for your decision." in client.get("/").content.decode()
+def test_home_names_what_waits_for_a_decision_and_leads_to_it(client: Client, user: User) -> None:
+    goal = GoalFactory.create(user=user, title="Learn Go")
+    task = AgentTaskFactory.create(parent=goal.thread)
+    call = {"action__arguments": {"title": "Shoes", "body": "x"}, "action__reversal": "undoable"}
+    asked = ApprovalFactory.create(action__run__thread=task.thread, **call)
+    for _ in range(4):
+        ApprovalFactory.create(action__run__thread=assistant_of(user).thread, **call)
+    page = client.get("/").content.decode()
+    needs = page.partition('id="needs-h"')[2].partition("</section>")[0]
+    assert "Create a note “Shoes”</h3><p" in needs
+    assert "Learn Go · Can be undone." in needs
+    assert f'data-kind="primary" href="/approvals/#card-{asked.pk}"' in needs
+    assert ('<span class="badge">5</span>' in needs, needs.count("</article>")) == (True, 3)
+    names = re.findall(r'<span(?: dir="auto")?>([^<]+)</span><span class="badge">(\d+)', page)
+    assert names == [("Approvals", "5"), ("Assistant", "4"), ("Learn Go", "1")]
 
 
 def test_home_says_that_an_agent_was_stopped(client: Client, user: User) -> None:

@@ -24,7 +24,13 @@ class ListRecentActions(Tool[HowMany]):
         "List what you, and helpers that you have sent off, have done in this conversation, the newest first, with "
         "ids, and whether you can undo it."
     )
-    wording = Wording("history", "Looking at what was done", "Looked at what was done", "Could not look at that")
+    wording = Wording(
+        "history",
+        "Look at what was done",
+        "Looking at what was done",
+        "Looked at what was done",
+        "Could not look at that",
+    )
     is_work = False
     Arguments = HowMany
 
@@ -43,7 +49,7 @@ class UndoAction(Tool[OneAction]):
         "Take back something that you have done in this conversation, when the user asks for it or it was a mistake. "
         "Refused when it was changed since."
     )
-    wording = Wording("undo-2", "Undoing", "Undid", "Could not undo")
+    wording = Wording("undo-2", "Undo", "Undoing", "Undid", "Could not undo")
     effect = Effect.LOCAL
     reversal = Reversal.UNDOABLE
     parallel_safe = False

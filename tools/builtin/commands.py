@@ -55,7 +55,7 @@ class RunCmd(Tool[Command]):
         "Run a program in a sandbox, in your workspace: no network, no input, nothing outside of the workspace. For "
         "example `ruff check src` or `python3 report.py`. Programs that can do anything need the user's approval."
     )
-    wording = Wording("terminal", "Running a command", "Ran a command", "Could not run a command")
+    wording = Wording("terminal", "Run a command", "Running a command", "Ran a command", "Could not run a command")
     effect = Effect.NON_IDEMPOTENT
     risk = Risk.RESTRICTED
     reversal = Reversal.UNDOABLE
@@ -63,6 +63,7 @@ class RunCmd(Tool[Command]):
     timeout_seconds = settings.WAYMARK_COMMAND_SECONDS + _AROUND
     stopping_seconds = _AROUND
     in_sandbox = True
+    code = frozenset({"command"})
     Arguments = Command
 
     def withheld(self) -> str:

@@ -29,7 +29,7 @@ class ManageLearning(Tool[Lesson]):
         "Keep in mind what you have learned of the user or of the work and will need again: a preference, a fact, what "
         "went wrong and why. What contradicts it later takes its place."
     )
-    wording = Wording("bookmark", "Learning", "Learned", "Could not learn")
+    wording = Wording("bookmark", "Learn", "Learning", "Learned", "Could not learn")
     effect = Effect.LOCAL
     reversal = Reversal.UNDOABLE
     audience = frozenset({Audience.CONVERSATION})

@@ -42,7 +42,7 @@ class WebSearch(Tool[Question]):
     description = (
         "Search the web. Returns titles, addresses, dates and snippets; read the pages that matter with web_fetch."
     )
-    wording = Wording("globe", "Searching the web", "Searched the web", "Could not search the web")
+    wording = Wording("globe", "Search the web", "Searching the web", "Searched the web", "Could not search the web")
     foreign = True
     is_work = True
     timeout_seconds = 60.0
@@ -89,7 +89,7 @@ class WebFetch(Tool[Place]):
         "Read the text of a web page, as markdown with its links. Only addresses that the user wrote or that "
         "web_search and web_fetch brought back can be opened. Name the address when you use what it says."
     )
-    wording = Wording("globe", "Reading a page", "Read a page", "Could not read the page")
+    wording = Wording("globe", "Read a page", "Reading a page", "Read a page", "Could not read the page")
     foreign = True
     is_work = True
     timeout_seconds = 60.0

@@ -33,7 +33,13 @@ class Place(Arguments):
 class ListDir(Tool[Place]):
     name = "list_dir"
     description = "List what is in a folder of your workspace: the files that you and commands have written."
-    wording = Wording("list", "Looking into the workspace", "Looked into the workspace", "Could not look there")
+    wording = Wording(
+        "list",
+        "Look into the workspace",
+        "Looking into the workspace",
+        "Looked into the workspace",
+        "Could not look there",
+    )
     Arguments = Place
 
     def subject(self, arguments: Place) -> str:
@@ -63,7 +69,7 @@ class ReadFile(Tool[Section]):
         "Read a text file of your workspace, or some lines of it. Of a long one say where to begin; of one that is no "
         "text you are told what it is."
     )
-    wording = Wording("file-text", "Reading a file", "Read a file", "Could not read the file")
+    wording = Wording("file-text", "Read a file", "Reading a file", "Read a file", "Could not read the file")
     Arguments = Section
 
     def subject(self, arguments: Section) -> str:
@@ -104,7 +110,7 @@ class WriteFile(Tool[NewFile]):
 
     name = "write_file"
     description = "Write a text file into your workspace. What it held before is replaced as a whole."
-    wording = Wording("file", "Writing a file", "Wrote a file", "Could not write the file")
+    wording = Wording("file", "Write a file", "Writing a file", "Wrote a file", "Could not write the file")
     effect = Effect.VERIFIABLE
     reversal = Reversal.UNDOABLE
     parallel_safe = False
@@ -144,7 +150,7 @@ class DeleteFile(Tool[OneFile]):
 
     name = "delete_file"
     description = "Delete a file of your workspace. Of a link, the link."
-    wording = Wording("trash-2", "Deleting a file", "Deleted a file", "Could not delete the file")
+    wording = Wording("trash-2", "Delete a file", "Deleting a file", "Deleted a file", "Could not delete the file")
     effect = Effect.VERIFIABLE
     reversal = Reversal.UNDOABLE
     parallel_safe = False
