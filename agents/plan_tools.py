@@ -10,7 +10,7 @@ from agents.plans import MOST_TASKS, PlannedTask
 from agents.refusals import Refused
 from memory.models import Thread
 from memory.text import clip
-from tools.base import Arguments, Effect, Outcome, Reversal, Tool, ToolContext, ToolError, Wording
+from tools.base import Arguments, Effect, Outcome, Reversal, Tool, ToolContext, ToolError, Topic, Wording
 
 
 class PlanAsked(Arguments):
@@ -26,6 +26,7 @@ class MakePlan(Tool[PlanAsked]):
         "one before; proven subtasks with the same words stay done. Close each with mark_subtask_complete."
     )
     wording = Wording("list-todo", "Making a plan", "Made a plan", "Could not make a plan")
+    topic = Topic.PLANS
     effect = Effect.LOCAL
     reversal = Reversal.COMPENSABLE
     parallel_safe = False
@@ -63,6 +64,7 @@ class MarkSubtaskComplete(Tool[Closing]):
         "was made and still holds, one deed for one subtask; words are none, nor are looks at what is here."
     )
     wording = Wording("check", "Closing a step", "Closed a step", "Could not close the step")
+    topic = Topic.PLANS
     effect = Effect.LOCAL
     reversal = Reversal.COMPENSABLE
     parallel_safe = False

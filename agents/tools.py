@@ -11,7 +11,19 @@ from agents.refusals import Refused
 from agents.stopping import CALLED_BACK, UNFINISHED, cancel_task, stop_at_work
 from memory.models import Thread
 from memory.text import clip
-from tools.base import Arguments, Audience, Effect, Outcome, Reversal, Risk, Tool, ToolContext, ToolError, Wording
+from tools.base import (
+    Arguments,
+    Audience,
+    Effect,
+    Outcome,
+    Reversal,
+    Risk,
+    Tool,
+    ToolContext,
+    ToolError,
+    Topic,
+    Wording,
+)
 from tools.changes import Image, UndoRecord
 from tools.restoring import CannotRestore, Restorer
 
@@ -58,6 +70,7 @@ class CreateTask(Tool[Assignment]):
         "Its report comes back to you as a message; do not wait for it."
     )
     wording = Wording("list-todo", "Sending a helper off", "Sent a helper off", "Could not send a helper off")
+    topic = Topic.PLANS
     effect = Effect.LOCAL
     reversal = Reversal.COMPENSABLE
     audience = frozenset({Audience.CONVERSATION})

@@ -13,7 +13,7 @@ from goals.schedule import Schedule, ScheduleKind
 from memory.learnings import Origin
 from memory.models import Author
 from memory.text import clip
-from tools.base import Arguments, Audience, Effect, Outcome, Reversal, Tool, ToolContext, ToolError, Wording
+from tools.base import Arguments, Audience, Effect, Outcome, Reversal, Tool, ToolContext, ToolError, Topic, Wording
 from tools.changes import Image, UndoRecord
 from tools.rows import RowRestorer, thread_of
 
@@ -58,6 +58,7 @@ class ScheduleFollowUp(Tool[FollowUp]):
         "What recurs is the user's to set."
     )
     wording = Wording("clock", "Setting a follow-up", "Set a follow-up", "Could not set a follow-up")
+    topic = Topic.PLANS
     effect = Effect.LOCAL
     reversal = Reversal.UNDOABLE
     audience = frozenset({Audience.CONVERSATION})
@@ -92,6 +93,7 @@ class CancelFollowUp(Tool[OneFollowUp]):
     name = "cancel_follow_up"
     description = "Drop a follow-up of yours that is not needed any more."
     wording = Wording("clock", "Dropping a follow-up", "Dropped a follow-up", "Could not drop the follow-up")
+    topic = Topic.PLANS
     effect = Effect.LOCAL
     reversal = Reversal.UNDOABLE
     audience = frozenset({Audience.CONVERSATION})
@@ -143,6 +145,7 @@ class RecordMeasurement(Tool[Reading]):
         "Never estimate."
     )
     wording = Wording("bookmark", "Writing down a measurement", "Measured", "Could not write down the measurement")
+    topic = Topic.PLANS
     effect = Effect.LOCAL
     reversal = Reversal.UNDOABLE
     audience = frozenset({Audience.CONVERSATION})

@@ -5,7 +5,7 @@ from uuid import UUID
 from pydantic import Field, ValidationError
 
 from tools import trust
-from tools.base import Arguments, Effect, Outcome, Reversal, Tool, ToolContext, ToolError, Wording
+from tools.base import Arguments, Effect, Outcome, Reversal, Tool, ToolContext, ToolError, Topic, Wording
 from tools.models import AgentAction
 from tools.registry import find
 from tools.undo import NAME, CannotUndo, locked, quoted, recent, root_of, said, told, undo
@@ -25,6 +25,7 @@ class ListRecentActions(Tool[HowMany]):
         "ids, and whether you can undo it."
     )
     wording = Wording("history", "Looking at what was done", "Looked at what was done", "Could not look at that")
+    topic = Topic.RECORD
     is_work = False
     Arguments = HowMany
 
@@ -44,6 +45,7 @@ class UndoAction(Tool[OneAction]):
         "Refused when it was changed since."
     )
     wording = Wording("undo-2", "Undoing", "Undid", "Could not undo")
+    topic = Topic.RECORD
     effect = Effect.LOCAL
     reversal = Reversal.UNDOABLE
     parallel_safe = False

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from memory.text import clip
 from tools import files
-from tools.base import Arguments, Effect, Outcome, Reversal, Risk, Tool, ToolContext, ToolError, Wording
+from tools.base import Arguments, Effect, Outcome, Reversal, Risk, Tool, ToolContext, ToolError, Topic, Wording
 from tools.changes import Change, UndoRecord
 from tools.file_models import Writer
 from tools.file_settling import is_all_agents_own, remember_folders, settle, sources_of
@@ -56,6 +56,7 @@ class RunCmd(Tool[Command]):
         "example `ruff check src` or `python3 report.py`. Programs that can do anything need the user's approval."
     )
     wording = Wording("terminal", "Running a command", "Ran a command", "Could not run a command")
+    topic = Topic.FILES
     effect = Effect.NON_IDEMPOTENT
     risk = Risk.RESTRICTED
     reversal = Reversal.UNDOABLE

@@ -8,7 +8,7 @@ from memory.marks import merged
 from memory.models import Author, Note
 from memory.notes import NoteRefused, create_note, delete_note, find_note, find_notes, locked_note, update_note
 from memory.text import clip, without_marks
-from tools.base import Arguments, Effect, Outcome, Reversal, Tool, ToolContext, ToolError, Wording
+from tools.base import Arguments, Effect, Outcome, Reversal, Tool, ToolContext, ToolError, Topic, Wording
 from tools.changes import Image, UndoRecord
 from tools.rows import RowRestorer, thread_of
 
@@ -48,6 +48,7 @@ class CreateNote(Tool[NewNote]):
     name = "create_note"
     description = "Create a note that the user keeps and can read and edit beside this conversation."
     wording = Wording("notebook-pen", "Creating a note", "Created a note", "Could not create a note")
+    topic = Topic.NOTES
     effect = Effect.LOCAL
     reversal = Reversal.UNDOABLE
     parallel_safe = False
@@ -76,6 +77,7 @@ class UpdateNote(Tool[NoteEdit]):
     name = "update_note"
     description = "Change the title or the text of a note. The text is replaced as a whole, so read the note before."
     wording = Wording("notebook-pen", "Changing a note", "Changed a note", "Could not change the note")
+    topic = Topic.NOTES
     effect = Effect.LOCAL
     reversal = Reversal.UNDOABLE
     parallel_safe = False
@@ -113,6 +115,7 @@ class ReadNote(Tool[OneNote]):
     name = "read_note"
     description = "Read one note of this conversation as a whole."
     wording = Wording("notebook-pen", "Reading a note", "Read a note", "Could not read the note")
+    topic = Topic.NOTES
     Arguments = OneNote
 
     def run(self, arguments: OneNote, context: ToolContext) -> Outcome:
@@ -126,6 +129,7 @@ class DeleteNote(Tool[OneNote]):
     name = "delete_note"
     description = "Delete a note of this conversation."
     wording = Wording("trash-2", "Deleting a note", "Deleted a note", "Could not delete the note")
+    topic = Topic.NOTES
     effect = Effect.LOCAL
     reversal = Reversal.UNDOABLE
     parallel_safe = False
@@ -154,6 +158,7 @@ class SearchNotes(Tool[NoteQuery]):
     name = "search_notes"
     description = "Search the notes of this conversation; returns titles and the beginning of each."
     wording = Wording("search", "Searching your notes", "Searched your notes", "Could not search your notes")
+    topic = Topic.NOTES
     Arguments = NoteQuery
 
     def subject(self, arguments: NoteQuery) -> str:
@@ -172,6 +177,7 @@ class ListNotes(Tool[NothingAsked]):
     name = "list_notes"
     description = "List the newest notes of this conversation with their titles and beginnings."
     wording = Wording("notebook-pen", "Looking through your notes", "Looked through your notes", "Could not list notes")
+    topic = Topic.NOTES
     Arguments = NothingAsked
 
     def run(self, arguments: NothingAsked, context: ToolContext) -> Outcome:

@@ -4,7 +4,7 @@ from pydantic import Field
 
 from memory.recall import Session, Timeframe, find_sessions
 from memory.text import clip
-from tools.base import Arguments, Audience, Outcome, Tool, ToolContext, Wording
+from tools.base import Arguments, Audience, Outcome, Tool, ToolContext, Topic, Wording
 
 
 class Question(Arguments):
@@ -21,6 +21,7 @@ class SearchAgentHistory(Tool[Question]):
     wording = Wording(
         "history", "Looking through earlier sessions", "Looked through earlier sessions", "Could not look there"
     )
+    topic = Topic.NOTES
     audience = frozenset({Audience.CONVERSATION})
     needs_archives = True
     Arguments = Question

@@ -8,7 +8,7 @@ from django.conf import settings
 from pydantic import Field
 
 from memory.text import clip
-from tools.base import Arguments, Outcome, Tool, ToolContext, ToolError, Wording
+from tools.base import Arguments, Outcome, Tool, ToolContext, ToolError, Topic, Wording
 from tools.pages import NotReadable, Page, page_of
 from tools.safe_fetch import Fetched, FetchFailed, safe_fetch
 from tools.searching import Hit, Query, SearchFailed, Since, engine, withheld
@@ -43,6 +43,7 @@ class WebSearch(Tool[Question]):
         "Search the web. Returns titles, addresses, dates and snippets; read the pages that matter with web_fetch."
     )
     wording = Wording("globe", "Searching the web", "Searched the web", "Could not search the web")
+    topic = Topic.WEB
     foreign = True
     is_work = True
     timeout_seconds = 60.0
@@ -90,6 +91,7 @@ class WebFetch(Tool[Place]):
         "web_search and web_fetch brought back can be opened. Name the address when you use what it says."
     )
     wording = Wording("globe", "Reading a page", "Read a page", "Could not read the page")
+    topic = Topic.WEB
     foreign = True
     is_work = True
     timeout_seconds = 60.0

@@ -9,7 +9,7 @@ from pydantic import Field
 from memory.files import media_type_of, text_of
 from memory.text import clean, clip
 from tools import files
-from tools.base import Arguments, Effect, Outcome, Reversal, Tool, ToolContext, ToolError, Wording
+from tools.base import Arguments, Effect, Outcome, Reversal, Tool, ToolContext, ToolError, Topic, Wording
 from tools.changes import UndoRecord
 from tools.file_changes import change
 from tools.file_models import Writer
@@ -34,6 +34,7 @@ class ListDir(Tool[Place]):
     name = "list_dir"
     description = "List what is in a folder of your workspace: the files that you and commands have written."
     wording = Wording("list", "Looking into the workspace", "Looked into the workspace", "Could not look there")
+    topic = Topic.FILES
     Arguments = Place
 
     def subject(self, arguments: Place) -> str:
@@ -64,6 +65,7 @@ class ReadFile(Tool[Section]):
         "text you are told what it is."
     )
     wording = Wording("file-text", "Reading a file", "Read a file", "Could not read the file")
+    topic = Topic.FILES
     Arguments = Section
 
     def subject(self, arguments: Section) -> str:
@@ -105,6 +107,7 @@ class WriteFile(Tool[NewFile]):
     name = "write_file"
     description = "Write a text file into your workspace. What it held before is replaced as a whole."
     wording = Wording("file", "Writing a file", "Wrote a file", "Could not write the file")
+    topic = Topic.FILES
     effect = Effect.VERIFIABLE
     reversal = Reversal.UNDOABLE
     parallel_safe = False
@@ -145,6 +148,7 @@ class DeleteFile(Tool[OneFile]):
     name = "delete_file"
     description = "Delete a file of your workspace. Of a link, the link."
     wording = Wording("trash-2", "Deleting a file", "Deleted a file", "Could not delete the file")
+    topic = Topic.FILES
     effect = Effect.VERIFIABLE
     reversal = Reversal.UNDOABLE
     parallel_safe = False
