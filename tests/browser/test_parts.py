@@ -40,6 +40,7 @@ def test_a_person_switches_it_on_and_decides_about_what_is_kept(
     page.goto(f"/goals/{goal.pk}/")
     page.get_by_role("link", name="Parts of you").click()
     expect(page.get_by_text("a tight throat")).to_be_visible()
+    expect(page.locator("dt", has_text="Role")).to_be_visible()
     if script:
         assert_usable(page)
     part = page.get_by_role("article", name="Quiet one")
