@@ -72,13 +72,24 @@ class BudgetForm(forms.Form):
     """`goal` chooses among the user's own; empty is for everything."""
 
     goal = forms.ModelChoiceField(
-        queryset=Goal.objects.none(), label=_("For"), required=False, empty_label=_("Everything")
+        queryset=Goal.objects.none(), label=_("For"), required=False, empty_label=_("All your agents")
     )
     window = forms.ChoiceField(label=_("In"), choices=WINDOWS)
     money = forms.DecimalField(
-        label=_("US dollars"), required=False, min_value=0, max_value=MOST_DOLLARS, max_digits=12, decimal_places=4
+        label=_("At most, in US dollars"),
+        required=False,
+        min_value=0,
+        max_value=MOST_DOLLARS,
+        max_digits=12,
+        decimal_places=4,
     )
-    tokens = forms.IntegerField(label=_("Tokens"), required=False, min_value=0, max_value=MOST_TOKENS)
+    tokens = forms.IntegerField(
+        label=_("At most, in tokens"),
+        required=False,
+        min_value=0,
+        max_value=MOST_TOKENS,
+        help_text=_("One of the two is enough."),
+    )
 
     def __init__(self, *args: Any, goals: "QuerySet[Goal]", **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -174,6 +185,6 @@ class PriceForm(forms.Form):
     input = forms.CharField(label=_("Input"), max_length=30)
     output = forms.CharField(label=_("Output"), max_length=30)
     cached = forms.CharField(
-        label=_("Read from the cache"), max_length=30, required=False, help_text=_("Empty: as all input.")
+        label=_("Read from the cache"), max_length=30, required=False, help_text=_("Left empty: as other input.")
     )
     written = forms.CharField(label=_("Written to the cache"), max_length=30, required=False)
