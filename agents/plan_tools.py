@@ -21,12 +21,12 @@ class MakePlan(Tool[PlanAsked]):
     """Compensable: another plan takes its place."""
 
     name = "make_plan"
+    topic = Topic.PLANS
     description = (
         "Break work of several steps into tasks and subtasks, before you begin. The new plan takes the place of the "
         "one before; proven subtasks with the same words stay done. Close each with mark_subtask_complete."
     )
     wording = Wording("list-todo", "Making a plan", "Made a plan", "Could not make a plan")
-    topic = Topic.PLANS
     effect = Effect.LOCAL
     reversal = Reversal.COMPENSABLE
     parallel_safe = False
@@ -59,12 +59,12 @@ class MarkSubtaskComplete(Tool[Closing]):
     """Compensable: another plan may ask for it again."""
 
     name = "mark_subtask_complete"
+    topic = Topic.PLANS
     description = (
         "Close a subtask of your plan. A success is taken only with evidence of what was really done since the plan "
         "was made and still holds, one deed for one subtask; words are none, nor are looks at what is here."
     )
     wording = Wording("check", "Closing a step", "Closed a step", "Could not close the step")
-    topic = Topic.PLANS
     effect = Effect.LOCAL
     reversal = Reversal.COMPENSABLE
     parallel_safe = False

@@ -65,12 +65,12 @@ class Assignment(Arguments):
 
 class CreateTask(Tool[Assignment]):
     name = "create_task"
+    topic = Topic.PLANS
     description = (
         "Send a sub-agent off to work in the background, for research or anything that takes several steps. "
         "Its report comes back to you as a message; do not wait for it."
     )
     wording = Wording("list-todo", "Sending a helper off", "Sent a helper off", "Could not send a helper off")
-    topic = Topic.PLANS
     effect = Effect.LOCAL
     reversal = Reversal.COMPENSABLE
     audience = frozenset({Audience.CONVERSATION})

@@ -53,12 +53,12 @@ class FollowUp(Arguments):
 
 class ScheduleFollowUp(Tool[FollowUp]):
     name = "schedule_follow_up"
+    topic = Topic.PLANS
     description = (
         "Look in again later by yourself, once: to ask how something went, or to look whether something has changed. "
         "What recurs is the user's to set."
     )
     wording = Wording("clock", "Setting a follow-up", "Set a follow-up", "Could not set a follow-up")
-    topic = Topic.PLANS
     effect = Effect.LOCAL
     reversal = Reversal.UNDOABLE
     audience = frozenset({Audience.CONVERSATION})
@@ -91,9 +91,9 @@ class OneFollowUp(Arguments):
 
 class CancelFollowUp(Tool[OneFollowUp]):
     name = "cancel_follow_up"
+    topic = Topic.PLANS
     description = "Drop a follow-up of yours that is not needed any more."
     wording = Wording("clock", "Dropping a follow-up", "Dropped a follow-up", "Could not drop the follow-up")
-    topic = Topic.PLANS
     effect = Effect.LOCAL
     reversal = Reversal.UNDOABLE
     audience = frozenset({Audience.CONVERSATION})
@@ -140,12 +140,12 @@ class Reading(Arguments):
 
 class RecordMeasurement(Tool[Reading]):
     name = "record_measurement"
+    topic = Topic.PLANS
     description = (
         "Write down a measured value of what <target> names, when the user tells you one or a file or page shows one. "
         "Never estimate."
     )
     wording = Wording("bookmark", "Writing down a measurement", "Measured", "Could not write down the measurement")
-    topic = Topic.PLANS
     effect = Effect.LOCAL
     reversal = Reversal.UNDOABLE
     audience = frozenset({Audience.CONVERSATION})

@@ -20,12 +20,12 @@ class HowMany(Arguments):
 
 class ListRecentActions(Tool[HowMany]):
     name = "list_recent_actions"
+    topic = Topic.RECORD
     description = (
         "List what you, and helpers that you have sent off, have done in this conversation, the newest first, with "
         "ids, and whether you can undo it."
     )
     wording = Wording("history", "Looking at what was done", "Looked at what was done", "Could not look at that")
-    topic = Topic.RECORD
     is_work = False
     Arguments = HowMany
 

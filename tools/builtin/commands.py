@@ -51,12 +51,12 @@ class RunCmd(Tool[Command]):
     after it. So a command that need not be approved can be taken back, as the start-up check asks."""
 
     name = "run_cmd"
+    topic = Topic.FILES
     description = (
         "Run a program in a sandbox, in your workspace: no network, no input, nothing outside of the workspace. For "
         "example `ruff check src` or `python3 report.py`. Programs that can do anything need the user's approval."
     )
     wording = Wording("terminal", "Running a command", "Ran a command", "Could not run a command")
-    topic = Topic.FILES
     effect = Effect.NON_IDEMPOTENT
     risk = Risk.RESTRICTED
     reversal = Reversal.UNDOABLE

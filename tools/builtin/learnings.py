@@ -25,12 +25,12 @@ class Lesson(Arguments):
 
 class ManageLearning(Tool[Lesson]):
     name = "manage_learning"
+    topic = Topic.NOTES
     description = (
         "Keep in mind what you have learned of the user or of the work and will need again: a preference, a fact, what "
         "went wrong and why. What contradicts it later takes its place."
     )
     wording = Wording("bookmark", "Learning", "Learned", "Could not learn")
-    topic = Topic.NOTES
     effect = Effect.LOCAL
     reversal = Reversal.UNDOABLE
     audience = frozenset({Audience.CONVERSATION})

@@ -46,9 +46,9 @@ class NewNote(Arguments):
 
 class CreateNote(Tool[NewNote]):
     name = "create_note"
+    topic = Topic.NOTES
     description = "Create a note that the user keeps and can read and edit beside this conversation."
     wording = Wording("notebook-pen", "Creating a note", "Created a note", "Could not create a note")
-    topic = Topic.NOTES
     effect = Effect.LOCAL
     reversal = Reversal.UNDOABLE
     parallel_safe = False
@@ -75,9 +75,9 @@ class NoteEdit(Arguments):
 
 class UpdateNote(Tool[NoteEdit]):
     name = "update_note"
+    topic = Topic.NOTES
     description = "Change the title or the text of a note. The text is replaced as a whole, so read the note before."
     wording = Wording("notebook-pen", "Changing a note", "Changed a note", "Could not change the note")
-    topic = Topic.NOTES
     effect = Effect.LOCAL
     reversal = Reversal.UNDOABLE
     parallel_safe = False
@@ -113,9 +113,9 @@ class OneNote(Arguments):
 
 class ReadNote(Tool[OneNote]):
     name = "read_note"
+    topic = Topic.NOTES
     description = "Read one note of this conversation as a whole."
     wording = Wording("notebook-pen", "Reading a note", "Read a note", "Could not read the note")
-    topic = Topic.NOTES
     Arguments = OneNote
 
     def run(self, arguments: OneNote, context: ToolContext) -> Outcome:
@@ -127,9 +127,9 @@ class ReadNote(Tool[OneNote]):
 
 class DeleteNote(Tool[OneNote]):
     name = "delete_note"
+    topic = Topic.NOTES
     description = "Delete a note of this conversation."
     wording = Wording("trash-2", "Deleting a note", "Deleted a note", "Could not delete the note")
-    topic = Topic.NOTES
     effect = Effect.LOCAL
     reversal = Reversal.UNDOABLE
     parallel_safe = False
@@ -156,9 +156,9 @@ class NoteQuery(Arguments):
 
 class SearchNotes(Tool[NoteQuery]):
     name = "search_notes"
+    topic = Topic.NOTES
     description = "Search the notes of this conversation; returns titles and the beginning of each."
     wording = Wording("search", "Searching your notes", "Searched your notes", "Could not search your notes")
-    topic = Topic.NOTES
     Arguments = NoteQuery
 
     def subject(self, arguments: NoteQuery) -> str:
@@ -175,9 +175,9 @@ class NothingAsked(Arguments):
 
 class ListNotes(Tool[NothingAsked]):
     name = "list_notes"
+    topic = Topic.NOTES
     description = "List the newest notes of this conversation with their titles and beginnings."
     wording = Wording("notebook-pen", "Looking through your notes", "Looked through your notes", "Could not list notes")
-    topic = Topic.NOTES
     Arguments = NothingAsked
 
     def run(self, arguments: NothingAsked, context: ToolContext) -> Outcome:

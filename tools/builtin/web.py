@@ -39,11 +39,11 @@ class Question(Arguments):
 
 class WebSearch(Tool[Question]):
     name = "web_search"
+    topic = Topic.WEB
     description = (
         "Search the web. Returns titles, addresses, dates and snippets; read the pages that matter with web_fetch."
     )
     wording = Wording("globe", "Searching the web", "Searched the web", "Could not search the web")
-    topic = Topic.WEB
     foreign = True
     is_work = True
     timeout_seconds = 60.0
@@ -86,12 +86,12 @@ class Place(Arguments):
 
 class WebFetch(Tool[Place]):
     name = "web_fetch"
+    topic = Topic.WEB
     description = (
         "Read the text of a web page, as markdown with its links. Only addresses that the user wrote or that "
         "web_search and web_fetch brought back can be opened. Name the address when you use what it says."
     )
     wording = Wording("globe", "Reading a page", "Read a page", "Could not read the page")
-    topic = Topic.WEB
     foreign = True
     is_work = True
     timeout_seconds = 60.0

@@ -32,9 +32,9 @@ class Place(Arguments):
 
 class ListDir(Tool[Place]):
     name = "list_dir"
+    topic = Topic.FILES
     description = "List what is in a folder of your workspace: the files that you and commands have written."
     wording = Wording("list", "Looking into the workspace", "Looked into the workspace", "Could not look there")
-    topic = Topic.FILES
     Arguments = Place
 
     def subject(self, arguments: Place) -> str:
@@ -60,12 +60,12 @@ class Section(Arguments):
 
 class ReadFile(Tool[Section]):
     name = "read_file"
+    topic = Topic.FILES
     description = (
         "Read a text file of your workspace, or some lines of it. Of a long one say where to begin; of one that is no "
         "text you are told what it is."
     )
     wording = Wording("file-text", "Reading a file", "Read a file", "Could not read the file")
-    topic = Topic.FILES
     Arguments = Section
 
     def subject(self, arguments: Section) -> str:
@@ -105,9 +105,9 @@ class WriteFile(Tool[NewFile]):
     staged file away, so afterwards it is certain whether it happened (docs/reliability.md, "Files")."""
 
     name = "write_file"
+    topic = Topic.FILES
     description = "Write a text file into your workspace. What it held before is replaced as a whole."
     wording = Wording("file", "Writing a file", "Wrote a file", "Could not write the file")
-    topic = Topic.FILES
     effect = Effect.VERIFIABLE
     reversal = Reversal.UNDOABLE
     parallel_safe = False
@@ -146,9 +146,9 @@ class DeleteFile(Tool[OneFile]):
     """Verifiable: whether it happened is seen by whether the file is there, and what it held is on record before."""
 
     name = "delete_file"
+    topic = Topic.FILES
     description = "Delete a file of your workspace. Of a link, the link."
     wording = Wording("trash-2", "Deleting a file", "Deleted a file", "Could not delete the file")
-    topic = Topic.FILES
     effect = Effect.VERIFIABLE
     reversal = Reversal.UNDOABLE
     parallel_safe = False
