@@ -10,7 +10,7 @@ from agents.plans import MOST_TASKS, PlannedTask
 from agents.refusals import Refused
 from memory.models import Thread
 from memory.text import clip
-from tools.base import Arguments, Effect, Outcome, Reversal, Tool, ToolContext, ToolError, Wording
+from tools.base import Arguments, Effect, Outcome, Reversal, Tool, ToolContext, ToolError, Topic, Wording
 
 
 class PlanAsked(Arguments):
@@ -19,6 +19,7 @@ class PlanAsked(Arguments):
 
 class MakePlan(Tool[PlanAsked]):
     name = "make_plan"
+    topic = Topic.PLANS
     description = (
         "Break work of several steps into tasks and subtasks, before you begin. The new plan takes the place of the "
         "one before; proven subtasks with the same words stay done. Close each with mark_subtask_complete."
@@ -55,6 +56,7 @@ class Closing(Arguments):
 
 class MarkSubtaskComplete(Tool[Closing]):
     name = "mark_subtask_complete"
+    topic = Topic.PLANS
     description = (
         "Close a subtask of your plan. A success is taken only with evidence of what was really done since the plan "
         "was made and still holds, one deed for one subtask; words are none, nor are looks at what is here."

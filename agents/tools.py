@@ -13,7 +13,19 @@ from agents.refusals import Refused
 from agents.stopping import CALLED_BACK, UNFINISHED, cancel_task, stop_at_work
 from memory.models import Thread
 from memory.text import clip
-from tools.base import Arguments, Audience, Effect, Outcome, Reversal, Risk, Tool, ToolContext, ToolError, Wording
+from tools.base import (
+    Arguments,
+    Audience,
+    Effect,
+    Outcome,
+    Reversal,
+    Risk,
+    Tool,
+    ToolContext,
+    ToolError,
+    Topic,
+    Wording,
+)
 from tools.changes import Image, UndoRecord
 from tools.restoring import FIRST_CHANGED, CannotRestore, Restorer
 
@@ -56,6 +68,7 @@ class Assignment(Arguments):
 
 class CreateTask(Tool[Assignment]):
     name = "create_task"
+    topic = Topic.PLANS
     description = (
         "Send a sub-agent off to work in the background, for research or anything that takes several steps. "
         "Its report comes back to you as a message; do not wait for it."

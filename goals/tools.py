@@ -14,7 +14,7 @@ from goals.schedule import Schedule, ScheduleKind
 from memory.learnings import Origin
 from memory.models import Author
 from memory.text import clip
-from tools.base import Arguments, Audience, Effect, Outcome, Reversal, Tool, ToolContext, ToolError, Wording
+from tools.base import Arguments, Audience, Effect, Outcome, Reversal, Tool, ToolContext, ToolError, Topic, Wording
 from tools.changes import UndoRecord
 from tools.rows import thread_of
 
@@ -32,6 +32,7 @@ class FollowUp(Arguments):
 
 class ScheduleFollowUp(Tool[FollowUp]):
     name = "schedule_follow_up"
+    topic = Topic.PLANS
     description = (
         "Look in again later by yourself, once: to ask how something went, or to look whether something has changed. "
         "What recurs is the user's to set."
@@ -69,6 +70,7 @@ class OneFollowUp(Arguments):
 
 class CancelFollowUp(Tool[OneFollowUp]):
     name = "cancel_follow_up"
+    topic = Topic.PLANS
     description = "Drop a follow-up of yours that is not needed any more."
     wording = Wording(
         "clock", "Drop a follow-up", "Dropping a follow-up", "Dropped a follow-up", "Could not drop the follow-up"
@@ -100,6 +102,7 @@ class Reading(Arguments):
 
 class RecordMeasurement(Tool[Reading]):
     name = "record_measurement"
+    topic = Topic.PLANS
     description = (
         "Write down a measured value of what <target> names, when the user tells you one or a file or page shows one. "
         "Never estimate."

@@ -7,6 +7,7 @@ var htmx=(()=>{const e={parse(t){if(!t)return{};if(t.startsWith("{"))return JSON
    data-copy[="id"]        copy the code block around the button, or the text of the element with that id
    data-dialog-open="id"   show the dialog with that id;  data-dialog-close  closes the one around the button
    data-fill="id"          put the button's words into the field with that id
+   data-one-line           a text area for one line that grows with it; Enter goes on to the next field
    data-theme-choice       a radio button whose value is system, light or dark
    data-time-zone          a hidden field that tells the server where the browser is
    data-clears="id"        an area with fields; when something in it is typed, the element with that id is emptied
@@ -73,6 +74,23 @@ var htmx=(()=>{const e={parse(t){if(!t)return{};if(t.startsWith("{"))return JSON
     field.focus();
   }
 
+  /* Browsers without field-sizing grow a text area by rows. */
+  function fit(text) {
+    if (CSS.supports("field-sizing", "content")) return;
+    text.rows = 1;
+    while (text.scrollHeight > text.clientHeight + 2 && text.rows < 12) text.rows += 1;
+  }
+  document.addEventListener("input", (event) => {
+    if ("oneLine" in event.target.dataset) fit(event.target);
+  });
+  document.addEventListener("keydown", (event) => {
+    const text = event.target;
+    if (event.key !== "Enter" || event.isComposing || !("oneLine" in text.dataset)) return;
+    event.preventDefault();
+    const fields = [...text.form.elements];
+    fields[fields.indexOf(text) + 1]?.focus();
+  });
+
   /* Without script a link with data-dialog-open leads to a page that does the same. */
   function openDialog(event, id) {
     const dialog = document.getElementById(id);
@@ -137,6 +155,7 @@ var htmx=(()=>{const e={parse(t){if(!t)return{};if(t.startsWith("{"))return JSON
   setInterval(tick, 1000);
   document.addEventListener("DOMContentLoaded", () => {
     tick();
+    document.querySelectorAll("[data-one-line]").forEach(fit);
     const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
     for (const field of document.querySelectorAll("[data-time-zone]")) field.value = zone;
     for (const strip of document.querySelectorAll("[data-strip]")) centre(strip);
@@ -151,7 +170,7 @@ var htmx=(()=>{const e={parse(t){if(!t)return{};if(t.startsWith("{"))return JSON
     if (event.detail.ctx) toast(word("unsent"));
   });
 
-  window.waymark = { say, toast, word };
+  window.waymark = { say, toast, word, fit };
 })();
 
 ;
@@ -181,7 +200,7 @@ var htmx=(()=>{const e={parse(t){if(!t)return{};if(t.startsWith("{"))return JSON
     const draft = read(form);
     if (draft && !text.value) text.value = draft.text;
     if (id) id.value = draft?.id || id.value || uuid();
-    fit(text);
+    waymark.fit(text);
   }
 
   function read(form) {
@@ -201,21 +220,14 @@ var htmx=(()=>{const e={parse(t){if(!t)return{};if(t.startsWith("{"))return JSON
     text.value = "";
     if (id) id.value = uuid();
     save(form);
-    fit(text);
-  }
-
-  /* Browsers without field-sizing grow the box by rows. */
-  function fit(text) {
-    if (CSS.supports("field-sizing", "content")) return;
-    text.rows = 1;
-    while (text.scrollHeight > text.clientHeight + 2 && text.rows < 12) text.rows += 1;
+    waymark.fit(text);
   }
 
   document.addEventListener("input", (event) => {
     const form = composerOf(event.target);
     if (!form) return;
     save(form);
-    fit(event.target);
+    waymark.fit(event.target);
   });
 
   document.addEventListener("keydown", (event) => {

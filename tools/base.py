@@ -57,6 +57,17 @@ class Pack(StrEnum):
     REFLECTIVE = "reflective"
 
 
+class Topic(StrEnum):
+    """What a tool is about, by which people find it in a list. MORE: nothing else fits."""
+
+    NOTES = "notes"
+    FILES = "files"
+    WEB = "web"
+    PLANS = "plans"
+    RECORD = "record"
+    MORE = "more"
+
+
 class ToolError(Exception):
     """The model is told and the loop goes on. The message is written for the model.
 
@@ -153,6 +164,7 @@ class ToolSpec:
 class Tool[A: Arguments](ABC):
     """One tool. Stateless: one instance serves every run of the process.
 
+    topic: under which people find it.
     pack: only offered to agents for which this pack is switched on; empty is no pack.
     needs_archives: only offered to agents that have archived sessions.
     context_type: only offered in runs of that context type (mission A6); empty is any.
@@ -175,6 +187,7 @@ class Tool[A: Arguments](ABC):
     reversal: Reversal = Reversal.NOTHING
     way_back: ClassVar[str] = ""
     audience: ClassVar[frozenset[Audience]] = frozenset(Audience)
+    topic: ClassVar[Topic] = Topic.MORE
     pack: ClassVar[str] = ""
     needs_archives: ClassVar[bool] = False
     context_type: ClassVar[str] = ""

@@ -95,14 +95,15 @@ def lasted(span: timedelta | None) -> str:
 
 
 @register.inclusion_tag("includes/field.html")
-def field(bound: BoundField, label: str = "", hint: bool = True) -> dict[str, object]:
+def field(bound: BoundField, label: str = "", hint: bool = True, example: str = "") -> dict[str, object]:
     """Draw label, input and the error or help of a form field, in the classes of the house.
 
-    label: other words than the form's. hint: False leaves the help text out. A placeholder never repeats the label.
+    label: other words than the form's. hint: False leaves the help text out. example: stands in the empty field; a
+            placeholder never repeats the label.
     """
     is_check = isinstance(bound.field.widget, CheckboxInput)
     is_select = isinstance(bound.field.widget, Select)
-    attributes: dict[str, str | bool] = {"placeholder": False}
+    attributes: dict[str, str | bool] = {"placeholder": example or False}
     if not is_check:
         attributes["class"] = "select" if is_select else "input"
     note = bound.errors[0] if bound.errors else bound.help_text if hint else ""

@@ -11,11 +11,12 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 
 from agents.agentable import agentable_of
+from agents.budgets.counting import zone_of
 from agents.refusals import Refused
 from agents.signed_in import SignedInRequest, signed_in
 from goals import deeds, schedules
 from goals.firing import fire_now
-from goals.schedule import Schedule
+from goals.schedule import Schedule, ScheduleKind
 from memory.models import AgentRun, Thread
 
 
@@ -47,7 +48,7 @@ def schedule_add(request: SignedInRequest, thread_id: UUID) -> HttpResponse:
         )
     except Refused as refused:
         return _page(request, thread, problem=refused.message, typed=given.dict(), status=422)
-    messages.success(request, _("Set: %(time)s.") % {"time": schedules.said(made)})
+    messages.success(request, " ".join([_("Set: %(time)s.") % {"time": schedules.said(made)}, *_next(made)]))
     return redirect("thread_schedules", thread_id)
 
 
@@ -60,7 +61,11 @@ def schedule_pause(request: SignedInRequest, schedule_id: UUID) -> HttpResponse:
 @require_POST
 @signed_in
 def schedule_resume(request: SignedInRequest, schedule_id: UUID) -> HttpResponse:
-    return _done(request, schedule_id, deeds.resume_time, _("It goes on."))
+    schedule = _schedule(request, schedule_id)
+    deeds.resume_time(schedule)
+    schedule.refresh_from_db()
+    messages.success(request, " ".join([_("It goes on."), *_next(schedule)]))
+    return redirect("thread_schedules", schedule.thread_id)
 
 
 @require_POST
@@ -87,6 +92,13 @@ def _thread(request: SignedInRequest, thread_id: UUID) -> Thread:
 def _schedule(request: SignedInRequest, schedule_id: UUID) -> Schedule:
     mine = Schedule.objects.for_user(request.user).set_by_somebody().select_related("thread")
     return get_object_or_404(mine, pk=schedule_id)
+
+
+def _next(schedule: Schedule) -> list[str]:
+    """When something recurring comes next, in a sentence. What comes once says that itself."""
+    if schedule.kind != ScheduleKind.RECURRING:
+        return []
+    return [_("Next: %(moment)s.") % {"moment": schedules.moment_said(schedule)}]
 
 
 def _done(request: SignedInRequest, schedule_id: UUID, what: Callable[[Schedule], None], words: str) -> HttpResponse:
@@ -116,6 +128,7 @@ def _page(
         ],
         "longest": Schedule.INTENT_LENGTH,
         "problem": problem,
+        "zone": zone_of(thread.user_id).key,
         "typed": typed or {},
     }
     return render(request, "goals/schedules.html", page, status=status)

@@ -8,7 +8,7 @@ from memory.marks import merged
 from memory.models import Author, Note
 from memory.notes import NoteRefused, create_note, delete_note, find_note, find_notes, locked_note, update_note
 from memory.text import clip, without_marks
-from tools.base import Arguments, Effect, Outcome, Reversal, Tool, ToolContext, ToolError, Wording
+from tools.base import Arguments, Effect, Outcome, Reversal, Tool, ToolContext, ToolError, Topic, Wording
 from tools.changes import Image, UndoRecord
 from tools.rows import RowRestorer, thread_of
 
@@ -46,6 +46,7 @@ class NewNote(Arguments):
 
 class CreateNote(Tool[NewNote]):
     name = "create_note"
+    topic = Topic.NOTES
     description = "Create a note that the user keeps and can read and edit beside this conversation."
     wording = Wording("notebook-pen", "Create a note", "Creating a note", "Created a note", "Could not create a note")
     effect = Effect.LOCAL
@@ -74,6 +75,7 @@ class NoteEdit(Arguments):
 
 class UpdateNote(Tool[NoteEdit]):
     name = "update_note"
+    topic = Topic.NOTES
     description = "Change the title or the text of a note. The text is replaced as a whole, so read the note before."
     wording = Wording("notebook-pen", "Change a note", "Changing a note", "Changed a note", "Could not change the note")
     effect = Effect.LOCAL
@@ -111,6 +113,7 @@ class OneNote(Arguments):
 
 class ReadNote(Tool[OneNote]):
     name = "read_note"
+    topic = Topic.NOTES
     description = "Read one note of this conversation as a whole."
     wording = Wording("notebook-pen", "Read a note", "Reading a note", "Read a note", "Could not read the note")
     Arguments = OneNote
@@ -124,6 +127,7 @@ class ReadNote(Tool[OneNote]):
 
 class DeleteNote(Tool[OneNote]):
     name = "delete_note"
+    topic = Topic.NOTES
     description = "Delete a note of this conversation."
     wording = Wording("trash-2", "Delete a note", "Deleting a note", "Deleted a note", "Could not delete the note")
     effect = Effect.LOCAL
@@ -152,6 +156,7 @@ class NoteQuery(Arguments):
 
 class SearchNotes(Tool[NoteQuery]):
     name = "search_notes"
+    topic = Topic.NOTES
     description = "Search the notes of this conversation; returns titles and the beginning of each."
     wording = Wording(
         "search", "Search your notes", "Searching your notes", "Searched your notes", "Could not search your notes"
@@ -172,6 +177,7 @@ class NothingAsked(Arguments):
 
 class ListNotes(Tool[NothingAsked]):
     name = "list_notes"
+    topic = Topic.NOTES
     description = "List the newest notes of this conversation with their titles and beginnings."
     wording = Wording(
         "notebook-pen",
