@@ -17,6 +17,10 @@ from tools.base import Audience
 
 CHECK_IN: Final = "agent_check_in"
 """Context type of a run that the clock has begun: what it says is posted only where it uses a tool to say it."""
+FEED: Final = "feed_generation"
+"""Context type of a run that writes the feed (mission A13). Its session is archived right after."""
+UNPROMPTED: Final = frozenset({CHECK_IN, FEED})
+"""Nobody has asked for those runs, and nobody waits for their last words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,11 +116,11 @@ class Agentable(models.Model):
     def limits(self, context_type: str = "") -> Limits:
         """
         Args:
-            context_type: of the run; a check-in may take few calls of the model (mission A12).
+            context_type: of the run; what the clock begins may take few calls of the model (missions A12 and A13).
         """
-        few = settings.WAYMARK_CHECK_IN_CALLS if context_type == CHECK_IN else settings.WAYMARK_MAX_ITERATIONS
+        few = {CHECK_IN: settings.WAYMARK_CHECK_IN_CALLS, FEED: settings.WAYMARK_FEED_CALLS}
         return Limits(
-            min(few, settings.WAYMARK_MAX_ITERATIONS),
+            min(few.get(context_type, settings.WAYMARK_MAX_ITERATIONS), settings.WAYMARK_MAX_ITERATIONS),
             settings.WAYMARK_MAX_SECONDS,
             settings.WAYMARK_MAX_SAME_TOOL,
             settings.WAYMARK_MAX_FAILURES,

@@ -13,7 +13,7 @@ from django.db import models
 from django.db.models.functions import Now
 
 import agents.budgets.models  # noqa: F401  where Django looks for them
-from agents.agentable import Agentable, Limits, Trusting, agentable_of
+from agents.agentable import FEED, Agentable, Limits, Trusting, agentable_of
 from agents.model_connection import ModelConnection as ModelConnection
 from agents.plan_item import PlanItem as PlanItem
 from memory.ids import new_id
@@ -51,6 +51,9 @@ class UserAgent(Trusting):
 
     def name(self) -> str:
         return "Assistant"
+
+    def prompt_for(self, context_type: str) -> tuple[str, dict[str, object]]:
+        return ("feed", {}) if context_type == FEED else super().prompt_for(context_type)
 
 
 class TaskStatus(models.TextChoices):

@@ -16,6 +16,7 @@ from agents.api.prices import OnePrice, Prices
 from agents.api.threads import AssistantEvents, AssistantMessages
 from goals.api.actions import Actions
 from goals.api.costs import Costs
+from goals.api.feed import DiscussFeedItem, Feeds, OneFeedItem
 from goals.api.files import GoalFile, GoalFiles
 from goals.api.goals import GoalEvents, GoalMessages, Goals, OneGoal
 from goals.api.learnings import GoalLearnings
@@ -37,6 +38,7 @@ from goals.api.schedules import AssistantSchedules, BeginSchedule, GoalSchedules
 from goals.api.search import Search
 from goals.api.sessions import GoalSessions, OneSession
 from goals.api.undo import UndoGoal, UndoRun
+from goals.api.updates import Seen, UpdateEvents, Updates
 
 app_name = "api"
 
@@ -75,6 +77,12 @@ urlpatterns = declared(
         path("goals/<id:goal_id>/sessions", GoalSessions.as_view(), name="goal_sessions"),
         path("sessions/<id:session_id>", OneSession.as_view(), name="session"),
         path("search", Search.as_view(), name="search"),
+        path("feeds", Feeds.as_view(), name="feeds"),
+        path("feed-items/<id:item_id>", OneFeedItem.as_view(), name="feed_item"),
+        path("feed-items/<id:item_id>/discuss", DiscussFeedItem.as_view(), name="feed_item_discuss"),
+        path("updates", Updates.as_view(), name="updates"),
+        path("updates/events", UpdateEvents.as_view(), name="updates_events"),
+        path("updates/seen", Seen.as_view(), name="updates_seen"),
         path("runs", Runs.as_view(), name="runs"),
         path("runs/<id:run_id>", OneRun.as_view(), name="run"),
         path("runs/<id:run_id>/stop", StopRun.as_view(), name="run_stop"),

@@ -15,6 +15,8 @@ WAYMARK_MAX_TASKS_PER_MESSAGE = _env.int("WAYMARK_MAX_TASKS_PER_MESSAGE", defaul
 # its user was there, within a week of that, and later (mission A12).
 WAYMARK_CHECK_IN_CALLS = _env.int("WAYMARK_CHECK_IN_CALLS", default=3)
 WAYMARK_HEARTBEAT_HOURS = _env.list("WAYMARK_HEARTBEAT_HOURS", cast=float, default=[12, 48, 120])
+# How many calls of its model a feed may take (mission A13).
+WAYMARK_FEED_CALLS = _env.int("WAYMARK_FEED_CALLS", default=5)
 # After so many check-ins in a row without progress the strategy of a measured goal is reviewed (mission H1).
 WAYMARK_FLAT_CHECK_INS = _env.int("WAYMARK_FLAT_CHECK_INS", default=4)
 WAYMARK_TASK_ITERATIONS = _env.int("WAYMARK_TASK_ITERATIONS", default=20)

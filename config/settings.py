@@ -209,6 +209,7 @@ AGENT_TOOLS = [
     "goals.tools.ScheduleFollowUp",
     "goals.tools.CancelFollowUp",
     "goals.tools.RecordMeasurement",
+    "goals.feed_tools.WriteFeed",
     "agents.plan_tools.MakePlan",
     "agents.plan_tools.MarkSubtaskComplete",
     "tools.builtin.notes.CreateNote",
@@ -240,6 +241,8 @@ AGENT_RESTORERS = [
     "agents.tools.TaskRestorer",
     "goals.tools.ScheduleRestorer",
     "goals.tools.MeasurementRestorer",
+    "goals.feed_tools.FeedRestorer",
+    "goals.feed_tools.FeedItemRestorer",
     "tools.file_restoring.FileRestorer",
     *packs.REFLECTIVE_RESTORERS,
 ]

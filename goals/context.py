@@ -22,7 +22,7 @@ from agents.costs import beside_runs
 from agents.models import UserAgent
 from agents.services import assistant_of
 from goals.models import Goal
-from memory.models import LIVE, AgentRun, RunStatus
+from memory.models import LIVE, AgentRun, RunStatus, Thread
 from tools.models import AgentAction, asked_of
 
 SHOWN = 40
@@ -132,6 +132,15 @@ def _place(agent: Agentable, blaze: str, last_status: str, url: str, asked: int)
     working = "working" if agent.thread.live_run else ""
     state = "waiting" if asked or last_status in _NEEDS_YOU else working
     return Place(agent.pk, agent.thread_id, agent.name(), blaze, state, url, asked)
+
+
+def conversation_of(thread: Thread) -> str:
+    """The address of the conversation that a thread belongs to: a helper's is that of who sent it off."""
+    task = getattr(thread, "agents_agenttask", None)
+    if task is not None:
+        return conversation_of(task.parent)
+    goal = getattr(thread, "goals_goal", None)
+    return reverse("goal", args=[goal.pk]) if goal else reverse("assistant")
 
 
 def month_start() -> datetime:

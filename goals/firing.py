@@ -15,9 +15,10 @@ from django.db import DatabaseError, transaction
 from django.db.models import Q
 from django.utils import timezone
 
-from agents.agentable import CHECK_IN
+from agents.agentable import CHECK_IN, FEED
 from agents.budgets.counting import zone_of
 from agents.engine.posting import post
+from goals import feeds
 from goals.change import has_changed, last_said
 from goals.measuring import count_check_in
 from goals.models import Goal
@@ -85,7 +86,7 @@ def _take(schedule: Schedule, now: datetime) -> bool:
         schedule.next_at = next_of(schedule, now) if schedule.rule else min(schedule.next_at, now)
         schedule.save()
         return False
-    if schedule.kind != ScheduleKind.RECURRING and (until := quiet_until(schedule.user_id, now)):
+    if not schedule.rule and (until := quiet_until(schedule.user_id, now)):
         schedule.next_at = until
         schedule.save()
         return False
@@ -106,6 +107,8 @@ def _take(schedule: Schedule, now: datetime) -> bool:
 
 def _result(schedule: Schedule, came: datetime) -> Result | None:
     """Wake the agent if there is a reason to. None: it cannot be woken now."""
+    if schedule.kind == ScheduleKind.FEED:
+        return _feed(schedule, came)
     if Goal.objects.filter(thread=schedule.thread_id).exclude(archived_at=None).exists():
         return Result.UNCHANGED
     if schedule.only_if_changed and not has_changed(schedule.thread_id):
@@ -124,19 +127,42 @@ def _result(schedule: Schedule, came: datetime) -> Result | None:
     return Result.WOKEN
 
 
+def _feed(schedule: Schedule, came: datetime) -> Result | None:
+    """Have the feed written, in a run of its own: an assistant that is at work, or waits, does that first."""
+    if schedule.thread.live_run is not None:
+        return None
+    with transaction.atomic():
+        feed = feeds.begin(schedule.thread, came)
+        if feed is None:
+            return Result.UNCHANGED
+        words, told = feeds.material(feed), MessageMetadata(schedule=schedule.pk, feed=feed.pk)
+        schedule.last_run = feed.run = _hand_over(schedule, uuid5(schedule.pk, feed.day.isoformat()), words, told, FEED)
+        if feed.run is None:
+            transaction.set_rollback(True)  # the day is not taken
+            return None
+        feed.save(update_fields=["run"])
+    return Result.WOKEN
+
+
 def _bring(schedule: Schedule, time: str, more: str = "") -> UUID | None:
     """Hand over what is to be done, and more; returns the run that does it."""
     typed = ADDRESS.findall(schedule.intent) if schedule.author == Author.USER else []
-    metadata = MessageMetadata(schedule=schedule.pk, schedule_title=said(schedule), addresses=tuple(typed))
-    message_id = uuid5(schedule.pk, time)
+    told = MessageMetadata(schedule=schedule.pk, schedule_title=said(schedule), addresses=tuple(typed))
+    words = f"{schedule.intent or INTENTS.get(ScheduleKind(schedule.kind), LOOK)}\n\n{more}".strip()
+    return _hand_over(schedule, uuid5(schedule.pk, time), words, told, CHECK_IN)
+
+
+def _hand_over(
+    schedule: Schedule, message_id: UUID, words: str, told: MessageMetadata, context_type: str
+) -> UUID | None:
     with transaction.atomic():
         posted = post(
             schedule.thread,
-            f"{schedule.intent or INTENTS.get(ScheduleKind(schedule.kind), LOOK)}\n\n{more}".strip(),
+            words,
             source=Source.AGENT,
             trigger=Trigger.SCHEDULE,
-            context_type=CHECK_IN,
-            metadata=metadata,
+            context_type=context_type,
+            metadata=told,
             client_id=message_id,
             most=settings.WAYMARK_MAX_QUEUED_PER_USER,
             most_waiting=settings.WAYMARK_MAX_WAITING_MESSAGES,
@@ -149,12 +175,9 @@ def _bring(schedule: Schedule, time: str, more: str = "") -> UUID | None:
 
 
 def _next(schedule: Schedule, now: datetime) -> datetime | None:
-    match schedule.kind:
-        case ScheduleKind.RECURRING:
-            return next_of(schedule, now)
-        case ScheduleKind.HEARTBEAT:
-            return now + pause_of(schedule.thread_id, now)
-    return None
+    if schedule.rule:
+        return next_of(schedule, now)
+    return now + pause_of(schedule.thread_id, now) if schedule.kind == ScheduleKind.HEARTBEAT else None
 
 
 def pause_of(thread_id: UUID, now: datetime) -> timedelta:

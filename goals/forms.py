@@ -110,6 +110,12 @@ class ProfileForm(forms.Form):
         widget=forms.TextInput(attrs={"list": "zones", "autocomplete": "off"}),
         help_text=_("Type a city, such as Europe/Vienna. Agents and pages use its times."),
     )
+    feed_at = forms.TimeField(
+        label=_("Daily feed at"),
+        required=False,
+        widget=forms.TimeInput(attrs={"type": "time"}, format="%H:%M"),
+        help_text=_("Then your assistant writes what has come about across your goals. Empty: never."),
+    )
     quiet_from = forms.TimeField(
         label=_("Quiet from"), required=False, widget=forms.TimeInput(attrs={"type": "time"}, format="%H:%M")
     )

@@ -111,17 +111,20 @@ def _title(places: dict[UUID, Place], thread: Thread) -> str:
     return place.title if place else ""
 
 
-def _decision(approval: Approval) -> Decision:
+def outcome(approval: Approval) -> tuple[str, str]:
+    """Return (a step state of the style sheet, what was decided and why) of one that is closed."""
     state, how = {
         ApprovalState.APPROVED: ("done", _("approved")),
         ApprovalState.REJECTED: ("failed", _("rejected")),
         ApprovalState.EXPIRED: ("queued", _("expired; nothing was done")),
     }[ApprovalState(approval.state)]
     if approval.reason == EDITED:
-        state, how = "done", _("changed by you")
-    elif approval.reason:
-        how = f"{how}: “{approval.reason}”"
-    return Decision(_deed(approval.action), state, how, approval.decided_at)
+        return "done", _("changed by you")
+    return state, f"{how}: “{approval.reason}”" if approval.reason else how
+
+
+def _decision(approval: Approval) -> Decision:
+    return Decision(_deed(approval.action), *outcome(approval), approval.decided_at)
 
 
 def _deed(action: AgentAction) -> str:

@@ -10,6 +10,8 @@ from django.db import models
 
 from agents.agentable import Ahead, Trusting
 from agents.models import ModelConnection
+from goals.feed import Feed as Feed, FeedItem as FeedItem, ItemKind as ItemKind, Rating as Rating
+from goals.look import Look as Look
 from goals.measured import Measurement as Measurement, Target as Target
 from goals.measuring import outlook, said as measured
 from goals.outlook_words import beside

@@ -12,12 +12,13 @@ from memory.models import Author, OwnedQuerySet, Thread
 
 class ScheduleKind(models.TextChoices):
     """RECURRING: by a rule, on the wall of its user. ONCE: at a moment. REVIEW: a while after its user last changed a
-    note. HEARTBEAT: so that no goal goes silent."""
+    note. HEARTBEAT: so that no goal goes silent. FEED: the assistant writes it, by a rule as well."""
 
     RECURRING = "recurring"
     ONCE = "once"
     REVIEW = "review"
     HEARTBEAT = "heartbeat"
+    FEED = "feed"
 
 
 class Result(models.TextChoices):
@@ -38,7 +39,8 @@ class ScheduleQuerySet(OwnedQuerySet["Schedule"]):
 class Schedule(models.Model):
     """When an agent is woken by the clock, and what for.
 
-    rule: five fields of cron; of RECURRING alone. intent: what it is to do then; blank: to look at how things stand.
+    rule: five fields of cron; of RECURRING and FEED alone. intent: what it is to do then; blank: to look at how things
+    stand.
     only_if_changed: a time at which nothing has changed since the agent's last run passes without a call of a model.
     next_at: None: it has come, or is paused. last_slot: the time on its user's wall that came last, in ISO's form: no
     time comes twice. skipped_from: the first of the times that passed while nobody was there, before the last one.
@@ -77,7 +79,9 @@ class Schedule(models.Model):
         ]
         constraints = [
             models.UniqueConstraint(
-                fields=["thread", "kind"], condition=models.Q(kind__in=["review", "heartbeat"]), name="one_of_its_kind"
+                fields=["thread", "kind"],
+                condition=models.Q(kind__in=["review", "heartbeat", "feed"]),
+                name="one_of_its_kind",
             )
         ]
 

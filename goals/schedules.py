@@ -94,7 +94,7 @@ def pause(schedule: Schedule) -> None:
 def resume(schedule: Schedule) -> None:
     """Times that passed meanwhile are not caught up; of what was to come once its moment is."""
     schedule.paused = False
-    if schedule.kind == ScheduleKind.RECURRING:
+    if schedule.rule:
         schedule.next_at = next_of(schedule, timezone.now())
     schedule.save(update_fields=["paused", "next_at"])
 
@@ -112,7 +112,7 @@ def next_of(schedule: Schedule, now: datetime) -> datetime:
 
 def rezone(user: User) -> None:
     """Its user's wall is elsewhere: what recurs comes by the new one, never twice at one time of it. Moments stay."""
-    for schedule in Schedule.objects.for_user(user).filter(kind=ScheduleKind.RECURRING, next_at__isnull=False):
+    for schedule in Schedule.objects.for_user(user).exclude(rule="").filter(next_at__isnull=False):
         Schedule.objects.filter(pk=schedule.pk).update(next_at=next_of(schedule, timezone.now()))
 
 
@@ -154,7 +154,7 @@ def ahead_said(coming: Sequence[Ahead]) -> str:
 
 def said(schedule: Schedule) -> str:
     """When it comes, in words: "every weekday 08:00"; of what comes once the moment."""
-    if schedule.kind == ScheduleKind.RECURRING:
+    if schedule.rule:
         return spoken_time.said(schedule.rule)
     if schedule.kind == ScheduleKind.REVIEW:
         return _("after you changed a note")

@@ -10,6 +10,7 @@ from agents.models import ModelConnection
 from agents.refusals import Refused
 from agents.services import open_thread
 from agents.stopping import close_thread, delete_thread
+from goals.feeds import begin_daily
 from goals.models import Blaze, Goal
 from goals.schedules import begin_to_beat
 from memory.text import clean
@@ -30,6 +31,7 @@ def create_goal(user: User, title: str, description: str = "") -> Goal:
             user=user, thread=thread, title=title, description=description, blaze=_least_worn(user)
         )
         begin_to_beat(thread)
+        begin_daily(user)
         return goal
 
 

@@ -1,8 +1,6 @@
 """What home shows: the latest word of each agent, and what a person must decide."""
 
-import html
-import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -10,26 +8,19 @@ from uuid import UUID
 
 from django.contrib.auth.models import User
 from django.db.models import Sum
-from django.utils.html import strip_tags
 from django.utils.translation import gettext as _
 
-from agents.live.markdown import render
 from agents.services import NOTICE
 from goals.context import Place, month_start
+from goals.headline import SHORTEST, headline
 from goals.inbox import Question, questions
+from goals.updates import Kind, Update
 from memory.metadata import MessageMetadata
 from memory.models import AgentRun, MessageType, RunStatus, Source, ThreadMessage
-from memory.text import clip
 
 SHOWN = 12
 NEEDS = 3
 SPENDERS = 5
-SHORTEST = 16
-TITLE_LENGTH = 90
-TEXT_LENGTH = 280
-_HEADING = re.compile(r"<h[2-4]>(.+?)</h[2-4]>(.*)", re.DOTALL)
-_SENTENCE = re.compile(r"(.+?[.!?])(?:\s+|$)(.*)", re.DOTALL)
-_BOXES = re.compile(r'<div class="(?:table-wrap|code)">.*?</div>', re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +62,18 @@ def latest_steps(user: User, places: Mapping[UUID, Place], resting: Collection[U
     )
     steps = [_step(places[answer.thread_id], answer, rests=answer.thread_id in resting) for answer in answers]
     return sorted(steps, key=lambda step: step.at, reverse=True)[:SHOWN]
+
+
+def with_news(steps: Sequence[Step], news: Mapping[UUID, Sequence[Update]], places: Mapping[UUID, Place]) -> list[Step]:
+    """Add a step for each place that has news and has never answered: the newest of them."""
+    answered = {step.place.thread for step in steps}
+    more = [_of_update(places[thread], found[0]) for thread, found in news.items() if thread not in answered | {None}]
+    return sorted([*steps, *more], key=lambda step: step.at, reverse=True)
+
+
+def _of_update(place: Place, update: Update) -> Step:
+    state = {Kind.FAILURE: "failed", Kind.ASKED: "waiting"}.get(update.kind, "done")
+    return Step(place, state, update.said, update.text, update.at)
 
 
 def needs(user: User, places: Mapping[UUID, Place]) -> list[Need]:
@@ -118,33 +121,6 @@ def _step(place: Place, answer: ThreadMessage, *, rests: bool) -> Step:
     title, text = headline(answer.content, shortest=0 if stopped else SHORTEST)
     state = "running" if place.state == "working" and not rests else "undone" if stopped else "done"
     return Step(place, state, title, text, answer.created_at)
-
-
-def headline(markdown: str, shortest: int = SHORTEST) -> tuple[str, str]:
-    """Split a text into its heading or first sentence and what comes next, both plain and short.
-
-    shortest: characters of a first sentence that says enough.
-    """
-    rendered = _BOXES.sub("", render(markdown[:4000]))
-    heading = _HEADING.match(rendered)
-    if heading:
-        return clip(_plain(heading[1]), TITLE_LENGTH), clip(_plain(heading[2]), TEXT_LENGTH)
-    plain = _plain(rendered)
-    first, rest = _first_sentence(plain)
-    if len(first) < shortest and rest:  # "Done." says nothing yet
-        first, rest = _first_sentence(rest)
-    if len(first) > TITLE_LENGTH:
-        return clip(first, TITLE_LENGTH), clip(plain, TEXT_LENGTH)
-    return first.rstrip("."), clip(rest, TEXT_LENGTH)
-
-
-def _first_sentence(text: str) -> tuple[str, str]:
-    sentence = _SENTENCE.fullmatch(text)
-    return (sentence[1], sentence[2]) if sentence else (text, "")
-
-
-def _plain(rendered: str) -> str:
-    return html.unescape(strip_tags(rendered)).strip()
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ class MessageMetadata(BaseModel):
     action: the audit row that a tool cell shows.
     task, task_title: the sub-agent whose report this is.
     schedule, schedule_title: by which the clock has brought this, and when that comes, in words.
+    feed: which this is the material of.
     thinking: reasoning that the model showed; always interim. seconds: how long it took.
     interim: text that the model said beside its tool calls; shown as a quiet step, not as the answer.
     retryable: whether an error message offers to try again.
@@ -50,6 +51,7 @@ class MessageMetadata(BaseModel):
     restarts: UUID | None = None
     schedule: UUID | None = None
     schedule_title: str = ""
+    feed: UUID | None = None
     decision: UUID | None = None
     thinking: bool = False
     seconds: float | None = None

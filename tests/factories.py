@@ -29,7 +29,7 @@ from agents.models import (
     ModelPrice,
     UserAgent,
 )
-from goals.models import Goal
+from goals.models import Feed, FeedItem, Goal, ItemKind
 from goals.services import create_goal
 from memory.ids import new_id
 from memory.models import (
@@ -112,6 +112,28 @@ class ThreadFactory(Made[Thread]):
     @classmethod
     def _create(cls, model_class: type[Thread], *args: Any, **kwargs: Any) -> Thread:
         return GoalFactory(user=kwargs["user"]).thread
+
+
+class FeedItemFactory(Made[FeedItem]):
+    """Of a feed that was written today."""
+
+    class Meta:
+        model = FeedItem
+
+    thread = SubFactory(ThreadFactory)
+    user = SelfAttribute("thread.user")
+    place = Sequence(lambda n: n)
+    kind = ItemKind.PROGRESS
+    title = Sequence(lambda n: f"Item {n}")
+
+    @classmethod
+    def _create(cls, model_class: type[FeedItem], *args: Any, **kwargs: Any) -> FeedItem:
+        now, user = timezone.now(), kwargs["user"]
+        written = {"brief": kwargs["title"], "written_at": now, "since": now, "until": now}
+        feed, _ = Feed.objects.get_or_create(
+            user=user, day=now.date(), defaults={**written, "thread": services.assistant_of(user).thread}
+        )
+        return FeedItem.objects.create(feed=feed, **kwargs)
 
 
 class AgentRunFactory(Made[AgentRun]):

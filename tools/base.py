@@ -154,6 +154,7 @@ class Tool[A: Arguments](ABC):
 
     pack: only offered to agents for which this pack is switched on; empty is no pack.
     needs_archives: only offered to agents that have archived sessions.
+    context_type: only offered in runs of that context type (mission A6); empty is any.
     pollable: the same call again is a way to wait for something, so it is never taken for a loop.
     contained: what it does stays inside, can be undone, and keeps the mark of a run that has read text of strangers.
     speaks: it says something to the user; the same words are said once in a run.
@@ -172,6 +173,7 @@ class Tool[A: Arguments](ABC):
     audience: ClassVar[frozenset[Audience]] = frozenset(Audience)
     pack: ClassVar[str] = ""
     needs_archives: ClassVar[bool] = False
+    context_type: ClassVar[str] = ""
     parallel_safe: ClassVar[bool] = True
     pollable: ClassVar[bool] = False
     contained: ClassVar[bool] = False

@@ -43,19 +43,25 @@ def tools_for(
     *,
     has_archives: bool = False,
     user_id: int | None = None,
+    context_type: str = "",
 ) -> Mapping[str, AnyTool]:
     """The tools that an agent is offered: those of AGENT_TOOLS in their order (a stable prompt prefix), then those of
     the user's servers.
 
     Args:
         packs: those that are switched on.
+        context_type: of the run.
     """
     found = all_tools() if user_id is None else _beside(offered.offered_to(user_id))
     suits = {name: tool for name, tool in found.items() if audience in tool.audience and name not in switched_off}
+    has, fits = {"", *packs}, {"", context_type}
     return {
         name: tool
         for name, tool in suits.items()
-        if (has_archives or not tool.needs_archives) and tool.pack in ("", *packs) and not tool.withheld()
+        if (has_archives or not tool.needs_archives)
+        and tool.pack in has
+        and tool.context_type in fits
+        and not tool.withheld()
     }
 
 

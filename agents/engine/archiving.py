@@ -88,6 +88,14 @@ def watch(thread: Thread, usage: Usage, window: int | None, *, has_sessions: boo
         bell.ring_archive(thread.pk, thread.user_id, ArchiveReason.LONG)
 
 
+def put_away(thread: Thread) -> None:
+    """After a feed: ring for its session, which is over, unless something in it waits for its user (mission A13)."""
+    with orm():
+        waits = AgentAction.objects.proposed().filter(thread=thread).exists()
+    if not waits:
+        bell.ring_archive(thread.pk, thread.user_id, ArchiveReason.FEED)
+
+
 def budget(window: int | None) -> int:
     """Tokens that a session may have: what this server allows, or less when the model takes less."""
     allowed: int = settings.WAYMARK_SESSION_TOKENS

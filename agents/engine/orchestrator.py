@@ -13,7 +13,7 @@ from uuid import UUID
 
 import structlog
 
-from agents.agentable import CHECK_IN
+from agents.agentable import FEED, UNPROMPTED
 from agents.budgets.purse import Purse, Unpriced
 from agents.budgets.room import OutOfBudget
 from agents.budgets.worst import NOTHING
@@ -123,10 +123,17 @@ class Orchestrator:
             else:
                 log.info("run ended", status=ending.status, reason=ending.reason, step=progress.step)
                 if ending.status == RunStatus.SUCCEEDED:
-                    window, has_sessions = summons.choice.capabilities.context_length, summons.agentable.has_sessions
-                    archiving.watch(summons.thread, ending.settled.usage, window, has_sessions=has_sessions)
+                    self._look_at_session(ending)
         if progress.metered:
             payment.let_go(lease.run_id)
+
+    def _look_at_session(self, ending: Ending) -> None:
+        summons = self.summons
+        if summons.context_type == FEED:
+            archiving.put_away(summons.thread)
+            return
+        window, has_sessions = summons.choice.capabilities.context_length, summons.agentable.has_sessions
+        archiving.watch(summons.thread, ending.settled.usage, window, has_sessions=has_sessions)
 
     @contextlib.contextmanager
     def _left_to_others(self) -> Iterator[None]:
@@ -207,8 +214,8 @@ class Orchestrator:
         return ending.unsaid() if self._speaks_to_nobody() else ending
 
     def _speaks_to_nobody(self) -> bool:
-        """A check-in that nobody has joined: only what it says through a tool reaches its user (mission A12)."""
-        if self.summons.context_type != CHECK_IN:
+        """Only what a run that nobody has asked for, or joined, says through a tool reaches its user (mission A12)."""
+        if self.summons.context_type not in UNPROMPTED:
             return False
         with orm():
             joined = ThreadMessage.objects.filter(run=self.held.lease.run_id, source=Source.USER)

@@ -74,6 +74,8 @@ def step(part: Part) -> Step:
         return Step(message.pk, "report", "done", "list-todo", verb, metadata.task_title, html=html)
     if part.is_check_in:
         html = markdown.render(message.content)
+        if metadata.feed:
+            return Step(message.pk, "report", "done", "clock", _("Gathered what the feed could tell"), html=html)
         return Step(message.pk, "report", "done", "clock", _("Looked in:"), metadata.schedule_title, html=html)
     if part.tells_of_wait:
         verb = _("Waited for its budget") if metadata.budget else _("Waited for the model's server")

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from xml.sax.saxutils import unescape
 
 from agents.providers.base import ModelRequest
+from agents.providers.demo_feed import feed_step
 from agents.providers.demo_rules import Call, Say, Step, capital, first_step, subject_of
 from agents.providers.demo_topics import sections_for
 from memory.messages import Message, ToolResult, ToolUse
@@ -28,8 +29,9 @@ _ORDER = re.compile(r"^(?:please )?(?:look into|research|investigate|find out(?:
 
 class Turn(NamedTuple):
     """What happened since the last words to the agent: the user's words, or the report of a background task, and the
-    calls with their results so far."""
+    calls with their results so far. raw: all that was said, with the sections beside the words."""
 
+    raw: str
     text: str
     report: str
     done: tuple[tuple[ToolUse, ToolResult], ...]
@@ -39,6 +41,8 @@ def decide(request: ModelRequest) -> Step:
     """Return the next step. A conversation's first answer says that this is a demonstration."""
     offered = frozenset(tool.name for tool in request.tools)
     turn = _turn(request.messages)
+    if "write_feed" in offered and (of_feed := feed_step(turn.raw, written=bool(turn.done))):
+        return of_feed
     step = _work_alone(turn, offered) if _is_alone(request.system, offered) else _converse(turn)
     if isinstance(step, Call) and step.tool not in offered:
         step = Say(_NO_TOOL.format(tool=step.tool))
@@ -55,7 +59,7 @@ def _turn(messages: Sequence[Message]) -> Turn:
     done = tuple((calls[result.id], result) for result in results if result.id in calls)
     said = current[0].text if current else ""
     report = _REPORTED.search(said)
-    return Turn(_bare(said), unescape(report[1].strip()) if report else "", done)
+    return Turn(said, _bare(said), unescape(report[1].strip()) if report else "", done)
 
 
 def _bare(text: str) -> str:

@@ -3,9 +3,9 @@
 from datetime import datetime, timedelta
 
 from django import template
-from django.urls import reverse
 from django.utils.translation import gettext as _
 
+from goals.context import conversation_of
 from goals.outlook_words import figure as written
 from memory.models import AgentRun, RunStatus
 from memory.text import clip, without_marks
@@ -78,8 +78,7 @@ def whose(run: AgentRun | AgentAction) -> str:
 @register.filter
 def place(run: AgentRun | AgentAction) -> str:
     """The address of the conversation that a run or a call belongs to."""
-    goal = getattr(run.thread, "goals_goal", None)
-    return reverse("goal", args=[goal.pk]) if goal else reverse("assistant")
+    return conversation_of(run.thread)
 
 
 @register.filter

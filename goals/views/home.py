@@ -11,9 +11,12 @@ from django.views.decorators.http import require_GET, require_POST
 from agents.refusals import Refused
 from agents.services import assistant_of, send_message
 from agents.signed_in import SignedInRequest, signed_in
+from goals import feeds, looks
 from goals.context import build
+from goals.feed_shown import shown
 from goals.forms import MessageForm
-from goals.trail import NEEDS, latest_steps, needs, spenders
+from goals.trail import NEEDS, latest_steps, needs, spenders, with_news
+from goals.updates import Kind, cost, updates
 
 
 @require_GET
@@ -21,10 +24,16 @@ from goals.trail import NEEDS, latest_steps, needs, spenders
 def home(request: SignedInRequest) -> HttpResponse:
     if not assistant_of(request.user).welcomed:
         return redirect("welcome")
-    shell = build(request.user)
+    shell, device = build(request.user), looks.device_of(request)
     places = shell.places()
     waiting = needs(request.user, places)
-    return render(
+    by_itself = "HX-Request" in request.headers  # nobody need look at a page that brings itself up to date
+    since = looks.since(request.user, device) if by_itself else looks.look(request.user, device)
+    news = looks.by_place(updates(request.user, since, places))
+    resting = {need.place.thread for need in waiting if need.place}
+    steps = with_news(latest_steps(request.user, places, resting), news, places)
+    last = feeds.newest(request.user)
+    answer = render(
         request,
         "home.html",
         {
@@ -32,12 +41,32 @@ def home(request: SignedInRequest) -> HttpResponse:
             "shell": shell,
             "greeting": greeting(timezone.localtime().hour),
             "now": timezone.localtime(),
-            "steps": latest_steps(request.user, places, {need.place.thread for need in waiting if need.place}),
+            "feed": shown([last])[0] if last else None,
+            "since": since,
+            "fresh": [step for step in steps if step.place.thread in news],
+            "earlier": [step for step in steps if step.place.thread not in news],
+            "counts": {thread: looks.counts(found) for thread, found in news.items()},
+            "spent": cost(request.user, since),
             "needs": waiting,
             "needs_count": len(waiting) + max(0, shell.asked - NEEDS),
             "spend": spenders(request.user, places, shell.spent),
         },
     )
+    looks.remember(answer, device)
+    return answer
+
+
+@require_GET
+@signed_in
+def since(request: SignedInRequest) -> HttpResponse:
+    """All that is new on this device, kind by kind."""
+    places, begin = build(request.user).places(), looks.since(request.user, looks.device_of(request))
+    news = updates(request.user, begin, places)
+    kinds = [(kind, [update for update in news if update.kind == kind]) for kind in Kind]
+    page = {"here": "home", "since": begin, "kinds": kinds, "places": places, "spent": cost(request.user, begin)} | {
+        "any": news
+    }
+    return render(request, "since.html", page)
 
 
 def greeting(hour: int) -> str:

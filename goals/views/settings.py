@@ -14,6 +14,7 @@ from agents.models import DeviceToken, UserAgent
 from agents.refusals import Refused
 from agents.services import assistant_of, trust_again
 from agents.signed_in import SignedInRequest, signed_in
+from goals.feeds import hour_of, set_hour
 from goals.forms import DeviceForm, ProfileForm, ThemeForm
 from goals.preferences import save_profile, save_theme
 from goals.toolbox import rows
@@ -29,6 +30,7 @@ def settings_profile(request: SignedInRequest) -> HttpResponse:
     initial = {
         "name": request.user.first_name,
         "time_zone": assistant.time_zone,
+        "feed_at": hour_of(request.user),
         "quiet_from": assistant.quiet_from,
         "quiet_to": assistant.quiet_to,
     }
@@ -38,6 +40,7 @@ def settings_profile(request: SignedInRequest) -> HttpResponse:
             given = form.cleaned_data
             quiet = given["quiet_from"], given["quiet_to"]
             save_profile(assistant, given["name"], given["time_zone"], quiet)
+            set_hour(request.user, given["feed_at"])
         except Refused as refused:
             form.add_error("time_zone", refused.message)
         else:

@@ -20,7 +20,7 @@ from agents.models import DeviceToken, ModelPrice, UserAgent
 from agents.plans import PlannedTask, make_plan
 from agents.services import assistant_of
 from goals import measuring, schedules
-from goals.models import Goal, Measurement, Schedule, Target
+from goals.models import Feed, FeedItem, Goal, Look, Measurement, Schedule, Target
 from memory.degrade import HISTORY_REFUSED
 from memory.models import (
     AgentHistory,
@@ -42,6 +42,7 @@ from tests.factories import (
     AssessmentFactory,
     AttachmentFactory,
     BudgetFactory,
+    FeedItemFactory,
     GoalFactory,
     LearningFactory,
     ModelPriceFactory,
@@ -93,6 +94,8 @@ BODIES: dict[tuple[str, str], dict[str, Any]] = {
     ("mcp_accept", "POST"): {"digests": []},
     ("part_confirm", "POST"): {"shown": "x"},
     ("proposal_decide", "POST"): {"decision": "accept", "shown": "x"},
+    ("feed_item", "PATCH"): {"rating": -1, "dismissed": True},
+    ("updates_seen", "POST"): {"until": "2026-01-01T00:00:00Z"},
     ("prices", "POST"): {"kind": "openai", "model": "mine", "input": "1", "output": "2"},
 }
 TABLES: tuple[type[Model], ...] = (
@@ -116,6 +119,9 @@ TABLES: tuple[type[Model], ...] = (
     Part,
     Assessment,
     Proposal,
+    Feed,
+    FeedItem,
+    Look,
 )
 
 
@@ -160,6 +166,7 @@ def person() -> Person:
     ids["schedule_id"] = schedules.add(goal.thread, "every day 8:00", mark).pk
     measuring.set_target(goal.thread, mark, 5, date(2099, 1, 1))
     ids["measurement_id"] = measuring.measure(goal.thread, 3, note=mark).pk
+    ids["item_id"] = FeedItemFactory(thread=goal.thread, title=mark).pk
     keep_version(note)
     ids["version_id"] = NoteVersion.objects.get(note=note).pk
     ids["proposal_id"] = ProposalFactory(thread=goal.thread, text=mark).pk

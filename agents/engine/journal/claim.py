@@ -17,7 +17,7 @@ from memory.messages import BLOCKS, WORDLESS, Message
 # What others than the user say cannot close its tag, and so speak as the user: a model that may have read anything
 # has written it.
 ESCAPED = "replace(replace(replace(content, '&', '&amp;'), '<', '&lt;'), '>', '&gt;')"
-TAG = "CASE WHEN metadata ? 'schedule' THEN 'check_in' ELSE 'task_report' END"
+TAG = "CASE WHEN metadata ? 'feed' THEN 'feed' WHEN metadata ? 'schedule' THEN 'check_in' ELSE 'task_report' END"
 BY_OTHERS = f"'<' || {TAG} || '>' || {ESCAPED} || '</' || {TAG} || '>'"
 
 # Strict vendors refuse a message without words (case HIS-04), and who reads it looks for them.

@@ -1,0 +1,209 @@
+"""The feed on its pages, and what is new since its user last looked (missions A13 and H11)."""
+
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection
+from django.test import Client
+from django.utils import timezone
+
+from agents.services import assistant_of
+from goals import feeds, looks
+from goals.feed import Feed, FeedItem, Rating
+from goals.models import Goal, Look, Schedule, ScheduleKind
+from goals.updates import Kind, horizon, updates
+from memory.models import AgentRun, ThreadMessage
+from tests.factories import AgentActionFactory, AgentRunFactory, GoalFactory, ThreadMessageFactory, UserFactory
+from tools.base import Effect, Reversal
+from tools.models import ActionStatus
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def goal(user: User) -> Goal:
+    goal: Goal = GoalFactory(user=user, title="Vienna half marathon")
+    return goal
+
+
+def happened(goal: Goal, text: str = "The plan respects your knee. Three days of rest.") -> ThreadMessage:
+    run = AgentRunFactory(thread=goal.thread, finished_at=timezone.now())
+    message: ThreadMessage = ThreadMessageFactory(thread=goal.thread, run=run, source="agent", content=text)
+    AgentActionFactory(
+        run=run,
+        thread=goal.thread,
+        user=goal.user,
+        tool="create_note",
+        effect=Effect.LOCAL,
+        reversal=Reversal.UNDOABLE,
+        status=ActionStatus.DONE,
+        summary="Plan",
+        undo={"changes": []},
+        finished_at=timezone.now(),
+    )
+    return message
+
+
+@pytest.fixture
+def item(goal: Goal) -> FeedItem:
+    """Of a feed that is written."""
+    said = happened(goal)
+    feed = feeds.begin(assistant_of(goal.user).thread, timezone.now())
+    assert feed is not None
+    Feed.objects.filter(pk=feed.pk).update(brief="Your knee changed the week.", written_at=timezone.now())
+    return FeedItem.objects.create(
+        user=goal.user,
+        feed=feed,
+        thread=goal.thread,
+        place=0,
+        kind="question",
+        title="Raisins in the strudel?",
+        body="Two **letters** disagree.",
+        evidence=[{"of": "message", "id": str(said.pk), "said": "The plan respects your knee"}],
+    )
+
+
+def test_home_and_its_own_page_show_it_with_what_it_rests_on(item: FeedItem, client: Client) -> None:
+    for address in ("/", "/feed/"):
+        client.post("/welcome/skip/")
+        page = client.get(address).content.decode()
+        assert "Your knee changed the week." in page
+        assert "Raisins in the strudel?" in page
+        assert "<strong>letters</strong>" in page
+        proof = item.evidence[0]["id"]
+        assert f'href="/messages/{proof}/"' in page
+    answer = client.get(f"/messages/{proof}/")
+    assert answer["Location"].startswith(f"/goals/{item.thread.goals_goal.pk}/")
+
+
+def test_an_item_is_dismissed_brought_back_and_rated(item: FeedItem, client: Client) -> None:
+    client.post("/welcome/skip/")
+    client.post(f"/feed/items/{item.pk}/dismiss")
+    assert "Raisins" not in client.get("/").content.decode()
+    assert "Raisins" in client.get("/feed/").content.decode()
+    client.post(f"/feed/items/{item.pk}/bring-back", {"next": "feed"})
+    assert "Raisins" in client.get("/").content.decode()
+    client.post(f"/feed/items/{item.pk}/rate/less")
+    item.refresh_from_db()
+    assert item.rating == Rating.LESS
+    assert client.post(f"/feed/items/{item.pk}/rate/much").status_code == 404
+
+
+def test_what_is_liked_and_disliked_is_told_to_the_next_one(item: FeedItem, goal: Goal) -> None:
+    feeds.rate(item, Rating.LESS)
+    Feed.objects.update(day=timezone.now().date() - timedelta(days=1))
+    happened(goal, "The shoes are here.")
+    feed = feeds.begin(assistant_of(goal.user).thread, timezone.now())
+    assert feed is not None
+    assert "The user wants less like: Raisins in the strudel?" in feeds.material(feed)
+
+
+def test_it_is_put_into_the_conversation_once_and_calls_no_model(item: FeedItem, client: Client) -> None:
+    FeedItem.objects.filter(pk=item.pk).update(sources=["evil.example"])
+    runs = AgentRun.objects.count()
+    for _twice in range(2):
+        answer = client.post(f"/feed/items/{item.pk}/discuss")
+    assert answer["Location"] == f"/goals/{item.thread.goals_goal.pk}/"
+    assert ThreadMessage.objects.filter(content__contains="**Raisins in the strudel?**").count() == 1
+    assert AgentRun.objects.count() == runs
+    item.thread.refresh_from_db()
+    assert "The user wants to talk about this" in item.thread.news
+    assert item.thread.sources == ["evil.example"]
+    assert "Raisins in the strudel?" in client.get(answer["Location"]).content.decode()
+    client.post(f"/feed/{item.feed_id}/discuss")
+    assert ThreadMessage.objects.filter(
+        content__contains="Your knee changed the week.", thread=item.feed.thread
+    ).exists()
+
+
+def test_nobody_else_reaches_it(item: FeedItem) -> None:
+    other = Client()
+    other.force_login(UserFactory())
+    for address in ("dismiss", "bring-back", "rate/more", "discuss"):
+        assert other.post(f"/feed/items/{item.pk}/{address}").status_code == 404
+    assert other.post(f"/feed/{item.feed_id}/discuss").status_code == 404
+    assert other.get(f"/messages/{item.evidence[0]['id']}/").status_code == 404
+    assert "knee" not in other.get("/feed/").content.decode()
+
+
+def test_its_hour_is_set_by_its_user_and_may_be_never(goal: Goal, client: Client) -> None:
+    profile = {"name": "Ada", "time_zone": "Europe/Berlin", "quiet_from": "", "quiet_to": ""}
+    client.post("/settings/", profile | {"feed_at": "06:15"})
+    schedule = Schedule.objects.get(kind=ScheduleKind.FEED)
+    assert (schedule.rule, schedule.paused) == ("15 6 * * *", False)
+    assert 'value="06:15"' in client.get("/settings/").content.decode()
+    client.post("/settings/", profile | {"feed_at": ""})
+    schedule.refresh_from_db()
+    assert schedule.paused
+    assert "No feed is written" in client.get("/feed/").content.decode()
+
+
+def test_home_tells_what_is_new_since_this_device_last_looked(goal: Goal, client: Client) -> None:
+    client.post("/welcome/skip/")
+    assert "Since you last looked" not in client.get("/").content.decode()
+    happened(goal)
+    for _within_a_sitting in range(2):
+        page = client.get("/").content.decode()
+        assert "Since you last looked" in page
+        assert "The plan respects your knee" in page
+        assert "1 change" in page
+    whole = client.get("/since/").content.decode()
+    assert "Created a note Plan" in whole
+    Look.objects.update(seen=horizon(), since=horizon() - timedelta(days=2))
+    Look.objects.update(seen=horizon() - timedelta(minutes=31))
+    other = Client()
+    other.force_login(goal.user)
+    assert "Since you last looked" in other.get("/").content.decode()
+
+
+def test_whoever_has_been_away_begins_where_they_left_off(goal: Goal, client: Client) -> None:
+    client.post("/welcome/skip/")
+    happened(goal)
+    client.get("/")
+    long_ago = horizon()
+    Look.objects.update(seen=long_ago, since=long_ago - timedelta(days=1))
+    device = Look.objects.get().device
+    assert looks.look(goal.user, device) == long_ago - timedelta(days=1)  # the sitting goes on
+    Look.objects.update(seen=long_ago - looks.SITTING)
+    assert looks.look(goal.user, device) == long_ago - looks.SITTING
+    assert looks.look(goal.user, device) == long_ago - looks.SITTING
+
+
+def test_a_page_that_brings_itself_up_to_date_is_no_look(goal: Goal, client: Client) -> None:
+    client.post("/welcome/skip/")
+    client.get("/")
+    seen = Look.objects.get().seen
+    client.get("/", headers={"HX-Request": "true"})
+    assert Look.objects.get().seen == seen
+
+
+def test_nothing_falls_between_two_looks(goal: Goal, other_connection: Callable[[str], None]) -> None:
+    """What was begun before a look and is committed after it bears an earlier time, and is told by the next one."""
+    run = AgentRunFactory(thread=goal.thread)
+    insert = (
+        "INSERT INTO memory_threadmessage (id, thread_id, run_id, source, message_type, content, metadata) "
+        f"VALUES (gen_random_uuid(), '{goal.thread_id}', '{run.pk}', 'agent', 'text', 'Late but not lost.', '{{}}')"
+    )
+    other_connection("BEGIN")
+    other_connection(insert)
+    until = horizon()
+    assert not updates(goal.user, until, [goal.thread_id])
+    happened(goal)
+    other_connection("COMMIT")
+    found = updates(goal.user, until, [goal.thread_id])
+    assert "Late but not lost" in [update.said for update in found if update.kind == Kind.ANSWER]
+
+
+@pytest.fixture
+def other_connection() -> Iterator[Callable[[str], None]]:
+    """Executes statements as another worker would."""
+    other = connection.copy()
+    other.ensure_connection()
+
+    def execute(sql: str) -> None:
+        other.connection.execute(sql)
+
+    yield execute
+    other.close()
