@@ -30,9 +30,8 @@ def home(request: SignedInRequest) -> HttpResponse:
     by_itself = "HX-Request" in request.headers  # nobody need look at a page that brings itself up to date
     since = looks.since(request.user, device) if by_itself else looks.look(request.user, device)
     news = looks.by_place(updates(request.user, since, places))
-    steps = with_news(
-        latest_steps(request.user, places, {need.place.thread for need in waiting if need.place}), news, places
-    )
+    resting = {need.place.thread for need in waiting if need.place}
+    steps = with_news(latest_steps(request.user, places, resting), news, places)
     last = feeds.newest(request.user)
     answer = render(
         request,
