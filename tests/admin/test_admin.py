@@ -24,7 +24,7 @@ from agents.budgets.models import Budget
 from agents.engine import presence
 from agents.live.stream import redis_client
 from agents.models import AgentTask, DeviceToken, HealthReport, ModelCall, ModelConnection, UserAgent
-from goals.models import Goal, Measurement, Schedule, Target
+from goals.models import Feed, FeedItem, Goal, Measurement, Schedule, Target
 from memory.admin_base import ReadOnlyAdmin
 from memory.models import AgentHistory, AgentRun, Attachment, Learning, Note, RunStatus, Thread
 from tests.factories import (
@@ -36,6 +36,7 @@ from tests.factories import (
     AttachmentFactory,
     BudgetFactory,
     DeviceTokenFactory,
+    FeedItemFactory,
     GoalFactory,
     HealthReportFactory,
     HistoryEntryFactory,
@@ -65,6 +66,8 @@ MAKERS: dict[type[Model], Callable[[], Any]] = {
     Budget: BudgetFactory,
     Attachment: AttachmentFactory,
     DeviceToken: DeviceTokenFactory,
+    Feed: lambda: FeedItemFactory().feed,
+    FeedItem: FeedItemFactory,
     Goal: GoalFactory,
     HealthReport: HealthReportFactory,
     Learning: LearningFactory,
@@ -155,7 +158,13 @@ def test_looking_is_written_down(desk: Client, staff: User, model: type[Model]) 
 
 
 def test_lists_do_not_show_what_was_learned_planned_or_measured(desk: Client) -> None:
-    private = {Learning: "Learning 1", Schedule: "Look round", Measurement: "63.5", Target: "Weight"}
+    private = {
+        Learning: "Learning 1",
+        Schedule: "Look round",
+        Measurement: "63.5",
+        Target: "Weight",
+        FeedItem: "Item 1",
+    }
     for model, words in private.items():
         MAKERS[model]()
         made = MAKERS[model]()
