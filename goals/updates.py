@@ -149,7 +149,9 @@ def _done(user: User, since: datetime) -> Iterator[Update]:
 def _asked(user: User, since: datetime) -> Iterator[Update]:
     asked = Approval.objects.for_user(user).waiting().filter(requested_at__gte=since)
     for approval in _with_actions(asked).order_by("-requested_at")[:MOST]:
-        yield _of_action(Kind.ASKED, approval.action, approval.requested_at, intention(approval.action, target(approval.action)))
+        yield _of_action(
+            Kind.ASKED, approval.action, approval.requested_at, intention(approval.action, target(approval.action))
+        )
     unknown = AgentAction.objects.for_user(user).filter(
         status=ActionStatus.UNKNOWN, resolution="", finished_at__gte=since
     )
