@@ -217,6 +217,9 @@ AGENT_TOOLS = [
     "tools.builtin.notes.ReadNote",
     "tools.builtin.notes.UpdateNote",
     "tools.builtin.notes.DeleteNote",
+    "agents.document_tools.ReadDocument",
+    "agents.document_tools.WriteDocument",
+    "agents.document_tools.AppendDailyNote",
     "tools.builtin.learnings.ManageLearning",
     "tools.builtin.learning_deeds.TellLearning",
     "tools.builtin.learning_deeds.CorrectLearning",
@@ -237,6 +240,7 @@ AGENT_TOOLS = [
 AGENT_RESTORERS = [
     "tools.builtin.notes.NoteRestorer",
     "tools.learnings.LearningRestorer",
+    "tools.documents.DocumentRestorer",
     "agents.tools.TaskRestorer",
     "goals.tools.ScheduleRestorer",
     "goals.tools.MeasurementRestorer",

@@ -21,7 +21,9 @@ from agents.prompts import render
 from agents.providers.pricing import Prices
 from memory import pool
 from memory.context import NOTES_LISTED, Context, context_for, learned, noted
+from memory.documents import TOLD, told, told_parameters
 from memory.hot import columns, instance, load, width
+from memory.marks import mark
 from memory.models import LIVE, Thread, Trigger
 from memory.pool import orm
 from memory.recall import LAST_SUMMARIES, Summary, section
@@ -35,6 +37,7 @@ from tools.trust import is_trusted
 class Summons:
     """Everything a run needs that is read, not claimed.
 
+    documents: those that steer all agents of its user, as they stand in `system`.
     tools: those that were offered when it began. policy, packs: as they were looked at last (`look_again`).
     choice: the model that answers; the run itself changes it, to the user's stand-in (see `engine.standing_in`).
     stand_in: who answers when the choice is out of reach.
@@ -46,6 +49,7 @@ class Summons:
     context_type: str
     choice: Choice
     system: str
+    documents: str
     time_zone: str
     tools: Mapping[str, AnyTool]
     context: Context
@@ -98,6 +102,7 @@ SELECT run.trigger, run.context_type, coalesce(u.time_zone, 'Etc/UTC'), person.i
     ORDER BY created_at DESC LIMIT {NOTES_LISTED}) n),
   (SELECT coalesce(jsonb_agg(jsonb_build_array(l.number, l.text, l.sources) ORDER BY l.number), '[]')
     FROM memory_learning l WHERE l.thread_id = t.id AND l.ended_at IS NULL),
+  {TOLD},
   EXISTS (SELECT FROM agents_planitem p WHERE p.thread_id = t.id AND p.status <> 'dropped'),
   {LAST_SUMMARIES}, {PRICES.format(user="t.user_id")},
   {columns(Thread, "t")}, {columns(ModelConnection, "c")}, {columns(ModelConnection, "s")}
@@ -113,21 +118,27 @@ WHERE run.id = %(run)s AND run.status = ANY(%(live)s)
 
 def summon(run_id: UUID) -> Summons | None:
     """Read what the run needs. None: the run is over or gone, so there is nothing to claim."""
-    rows = pool.execute(SUMMON, {"run": run_id, "live": [*LIVE]})
+    rows = pool.execute(SUMMON, {"run": run_id, "live": [*LIVE]} | told_parameters())
     if not rows:
         return None
-    trigger, context_type, time_zone, is_staff, notes, learnings, has_plan, summaries, prices, *rest = rows[0]
+    trigger, context_type, time_zone, is_staff, notes, learnings, written, *rest = rows[0]
+    has_plan, summaries, prices, *rest = rest
     values = iter(rest)
     thread = instance(Thread, [*islice(values, width(Thread))])
     default, stand_in = _connection(values), _connection(values)
     agentable = load(apps.get_model(thread.kind), "x.thread_id = %(thread)s", {"thread": thread.pk})
     if not isinstance(agentable, Agentable):
         return None
+    now = timezone.now()
+    documents = told(written if agentable.remembers else [], now, time_zone)
+    if documents.sources:
+        mark(thread.pk, documents.sources)  # before the run is claimed, which reads the mark
     with orm():  # a kind's own hooks may ask for more
         modes, packs = agentable.tool_modes(), agentable.tool_packs()
         remembered: dict[str, str] = {}
         if agentable.remembers:
-            remembered = {"learnings": learned(learnings), "notes": noted(notes), **agentable.remembered()}
+            remembered = {"learnings": learned(learnings), "notes": noted(notes), **documents.remembered}
+            remembered |= agentable.remembered()
         if has_plan:
             remembered["plan"] = to_remind_of(thread.pk)
         return Summons(
@@ -136,7 +147,8 @@ def summon(run_id: UUID) -> Summons | None:
             trigger=trigger,
             choice=choose(Chosen(_own(agentable), default), staff=is_staff),
             context_type=context_type,
-            system=system_prompt(agentable, context_type, summaries, time_zone),
+            system=system_prompt(agentable, context_type, documents.prefix, summaries, time_zone),
+            documents=documents.prefix,
             time_zone=time_zone,
             tools=tools_for(
                 agentable.audience,
@@ -147,7 +159,7 @@ def summon(run_id: UUID) -> Summons | None:
             ),
             policy=Policy(modes, partial(is_trusted, agentable.trusted_as())),
             packs=packs,
-            context=context_for(thread, timezone.now(), time_zone, remembered),
+            context=context_for(thread, now, time_zone, remembered),
             prices=read(prices),
             is_staff=is_staff,
             stand_in=stand_in,
@@ -168,9 +180,11 @@ def retry_policy() -> RetryPolicy:
     )
 
 
-def system_prompt(agentable: Agentable, context_type: str, summaries: Sequence[Summary], time_zone: str) -> str:
+def system_prompt(
+    agentable: Agentable, context_type: str, documents: str, summaries: Sequence[Summary], time_zone: str
+) -> str:
     """What stands before every history of a session, the same bytes from call to call (mission C3)."""
-    return render(*agentable.prompt_for(context_type)) + section(summaries, time_zone)
+    return render(*agentable.prompt_for(context_type)) + documents + section(summaries, time_zone)
 
 
 def _connection(values: Iterator[object]) -> ModelConnection | None:

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from goals.models import Goal
 from goals.note_history import history
-from memory import notes
+from memory import notes, versions
 from memory.models import Author, Note, NoteVersion
 from tests.factories import bearer
 
@@ -74,7 +74,7 @@ def test_a_version_is_restored_and_that_is_history_too(client: Client, note: Not
 
 
 def test_the_oldest_of_many_go(note: Note, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(notes, "VERSIONS", 3)
+    monkeypatch.setattr(versions, "VERSIONS", 3)
     for n in range(6):
         notes.update_note(note, body=str(n), editor=Author.AGENT)
     assert [version.body for version in NoteVersion.objects.all()] == ["4", "3", "2"]
