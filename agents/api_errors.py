@@ -10,6 +10,7 @@ from rest_framework import exceptions, status
 from rest_framework.response import Response
 
 from agents.refusals import Refused
+from memory.documents import DocumentRefused
 from memory.learnings import LearningRefused
 from memory.notes import NoteRefused
 from memory.pool import DATABASE_AWAY
@@ -41,7 +42,7 @@ def exception_handler(problem: Exception, context: dict[str, object]) -> Respons
             return _answer(problem.status_code, _code(problem), str(problem.detail), headers=_headers(problem))
         case Refused():
             return _answer(STATUSES.get(problem.code, 400), problem.code, problem.message)
-        case NoteRefused() | LearningRefused() | FileRefused() | RecordRefused():
+        case NoteRefused() | DocumentRefused() | LearningRefused() | FileRefused() | RecordRefused():
             return _answer(400, "invalid", str(problem))
         case Http404():
             return _answer(404, "not_found", "There is no such thing here.")

@@ -124,7 +124,7 @@ class AppendDailyNote(Tool[Line]):
 
     def run(self, arguments: Line, context: ToolContext) -> Outcome:
         now = timezone.now().astimezone(zone_of(context.user_id))
-        entry = f"**{now:%H:%M}** {arguments.text.strip()}"
+        entry = f"{now:%H:%M} {arguments.text.strip()}"
         return _write(
             _place(now.date().isoformat(), context),
             lambda text: f"{text}\n\n{entry}" if text.strip() else entry,

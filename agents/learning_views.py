@@ -14,12 +14,14 @@ from django.views.decorators.http import require_GET, require_POST
 from agents.agentable import Agentable, agentable_of
 from agents.pages import done_at, done_here
 from agents.signed_in import SignedInRequest, signed_in
+from memory.document import MEMORY
 from memory.learnings import LearningRefused, erase
-from memory.models import Learning, Thread
+from memory.models import Document, Learning, Thread
 from tools.learnings import REPLACED, TOLD, correct, take_back, tell
 from tools.models import AgentAction
 
 FORMER = 50
+DOCUMENTS = 31
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,12 +111,15 @@ def _sentence(action: AgentAction) -> str:
 def _page(request: SignedInRequest, agent: Agentable, *, typed: Typed | None = None, status: int = 200) -> HttpResponse:
     done = done_here(request, agent.thread)
     mine = Learning.objects.filter(thread=agent.thread_id).select_related("message", "replaced_by")
+    documents = Document.objects.filter(thread=agent.thread_id)
     page = {
         "agent": agent,
         "thread": agent.thread,
         "here": agent.pk,
         "learnings": mine.current(),
         "former": mine.exclude(ended_at=None).order_by("-ended_at")[:FORMER],
+        "documents": documents[:DOCUMENTS],
+        "has_memory": documents.filter(name=MEMORY).exists(),
         "longest": Learning.TEXT_LENGTH,
         "done": done,
         "words": _sentence(done) if done else "",

@@ -8,6 +8,7 @@ from agents.api.base import Nowhere, declared
 from agents.api.budgets import Budgets, MoreBudget, OneBudget
 from agents.api.devices import Login, Logout
 from agents.api.docs import Docs, Schema
+from agents.api.documents import AssistantDocuments, Documents, DocumentVersions, OneDocument, RestoreDocument
 from agents.api.learnings import AssistantLearnings, OneLearning
 from agents.api.mcp import AcceptMcpTools, CheckMcpServer, McpServers, OneMcpServer
 from agents.api.models import Models
@@ -16,6 +17,7 @@ from agents.api.prices import OnePrice, Prices
 from agents.api.threads import AssistantEvents, AssistantMessages
 from goals.api.actions import Actions
 from goals.api.costs import Costs
+from goals.api.documents import GoalDocuments
 from goals.api.files import GoalFile, GoalFiles
 from goals.api.goals import GoalEvents, GoalMessages, Goals, OneGoal
 from goals.api.learnings import GoalLearnings
@@ -57,6 +59,16 @@ urlpatterns = declared(
         path("goals/<id:goal_id>/learnings", GoalLearnings.as_view(), name="goal_learnings"),
         path("goals/<id:goal_id>/plan", GoalPlan.as_view(), name="goal_plan"),
         path("learnings/<id:learning_id>", OneLearning.as_view(), name="learning"),
+        path("documents", Documents.as_view(), name="documents"),
+        path("goals/<id:goal_id>/documents", GoalDocuments.as_view(), name="goal_documents"),
+        path("agent/documents", AssistantDocuments.as_view(), name="agent_documents"),
+        path("documents/<id:document_id>", OneDocument.as_view(), name="document"),
+        path("documents/<id:document_id>/versions", DocumentVersions.as_view(), name="document_versions"),
+        path(
+            "documents/<id:document_id>/versions/<id:document_version_id>/restore",
+            RestoreDocument.as_view(),
+            name="document_restore",
+        ),
         path("goals/<id:goal_id>/schedules", GoalSchedules.as_view(), name="goal_schedules"),
         path("agent/schedules", AssistantSchedules.as_view(), name="agent_schedules"),
         path("schedules/<id:schedule_id>", OneSchedule.as_view(), name="schedule"),

@@ -8,6 +8,7 @@ from goals.views import (
     budget,
     chat,
     costs,
+    documents,
     files,
     goals,
     home,
@@ -71,6 +72,14 @@ urlpatterns = [
     path("notes/<uuid:note_id>/", notes.note, name="note"),
     path("notes/<uuid:note_id>/restore/<uuid:version_id>/", notes.note_restore, name="note_restore"),
     path("notes/<uuid:note_id>/delete/", notes.note_delete, name="note_delete"),
+    path("memory/", documents.documents, name="documents"),
+    path("memory/<str:name>/", documents.document, name="document"),
+    path("threads/<uuid:thread_id>/memory/<str:name>/", documents.document, name="own_document"),
+    path("documents/<uuid:document_id>/delete/", documents.document_delete, name="document_delete"),
+    path("documents/<uuid:document_id>/vouch/", documents.document_vouch, name="document_vouch"),
+    path(
+        "documents/<uuid:document_id>/restore/<uuid:version_id>/", documents.document_restore, name="document_restore"
+    ),
     path("activity/", activity.activity, name="activity"),
     path("activity/activity.csv", activity.activity_file, {"form": Format.CSV}, name="activity_csv"),
     path("activity/activity.json", activity.activity_file, {"form": Format.JSON}, name="activity_json"),

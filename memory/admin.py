@@ -1,4 +1,5 @@
-"""Staff pages of what is remembered: threads with the model's view of them, and notes."""
+"""Staff pages of what is remembered: threads with the model's view of them, notes and
+documents."""
 
 import json
 from typing import Any
@@ -18,7 +19,7 @@ from memory import llm_transcript, quarantine
 from memory.admin_base import ReadOnlyAdmin, record
 from memory.attachment_admin import AttachmentAdmin as AttachmentAdmin
 from memory.history_admin import AgentHistoryAdmin as AgentHistoryAdmin
-from memory.models import AgentRun, HistoryEntry, Note, Thread
+from memory.models import AgentRun, Document, HistoryEntry, Note, Thread
 
 SILENT_AFTER_SECONDS = 60
 
@@ -117,3 +118,12 @@ class NoteAdmin(ReadOnlyAdmin[Note]):
     list_select_related = ["user", "thread"]
     search_fields = ["title", "user__email"]
     fields = ["title", "body", "author", "user", "thread", "created_at", "updated_at"]
+
+
+@admin.register(Document)
+class DocumentAdmin(ReadOnlyAdmin[Document]):
+    list_display = ["name", "user", "edited_by", "thread", "updated_at"]
+    list_filter = ["edited_by"]
+    list_select_related = ["user", "thread"]
+    search_fields = ["name", "user__email"]
+    fields = ["name", "text", "author", "edited_by", "sources", "user", "thread", "created_at", "updated_at"]

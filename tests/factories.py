@@ -39,6 +39,7 @@ from memory.models import (
     ArchiveStatus,
     Attachment,
     Author,
+    Document,
     HistoryEntry,
     Learning,
     Note,
@@ -202,6 +203,18 @@ class NoteFactory(Made[Note]):
     thread = SubFactory(ThreadFactory)
     user = SelfAttribute("thread.user")
     title = Sequence(lambda n: f"Note {n}")
+
+
+class DocumentFactory(Made[Document]):
+    """The memory of an agent."""
+
+    class Meta:
+        model = Document
+
+    thread = SubFactory(ThreadFactory)
+    user = SelfAttribute("thread.user")
+    name = "MEMORY"
+    author = edited_by = Author.AGENT
 
 
 class LearningFactory(Made[Learning]):

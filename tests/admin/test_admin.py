@@ -26,7 +26,7 @@ from agents.live.stream import redis_client
 from agents.models import AgentTask, DeviceToken, HealthReport, ModelCall, ModelConnection, UserAgent
 from goals.models import Goal
 from memory.admin_base import ReadOnlyAdmin
-from memory.models import AgentHistory, AgentRun, Attachment, Note, RunStatus, Thread
+from memory.models import AgentHistory, AgentRun, Attachment, Document, Note, RunStatus, Thread
 from tests.factories import (
     PASSWORD,
     AgentActionFactory,
@@ -36,6 +36,7 @@ from tests.factories import (
     AttachmentFactory,
     BudgetFactory,
     DeviceTokenFactory,
+    DocumentFactory,
     GoalFactory,
     HealthReportFactory,
     HistoryEntryFactory,
@@ -60,6 +61,7 @@ MAKERS: dict[type[Model], Callable[[], Any]] = {
     AgentTask: AgentTaskFactory,
     Budget: BudgetFactory,
     Attachment: AttachmentFactory,
+    Document: DocumentFactory,
     DeviceToken: DeviceTokenFactory,
     Goal: GoalFactory,
     HealthReport: HealthReportFactory,

@@ -22,10 +22,13 @@ from agents.services import assistant_of
 from goals import measuring, schedules
 from goals.models import Goal, Measurement, Schedule, Target
 from memory.degrade import HISTORY_REFUSED
+from memory.documents import keep_document_version, place, write_document
 from memory.models import (
     AgentHistory,
     AgentRun,
     Attachment,
+    Document,
+    DocumentVersion,
     Learning,
     Note,
     NoteVersion,
@@ -78,6 +81,10 @@ BODIES: dict[tuple[str, str], dict[str, Any]] = {
     ("goal_learnings", "POST"): {"text": "Changed"},
     ("learning", "PATCH"): {"text": "Changed"},
     ("agent_learnings", "POST"): {"text": "Mine"},
+    ("documents", "POST"): {"name": "SOUL", "text": "Mine"},
+    ("goal_documents", "POST"): {"name": "MEMORY", "text": "Changed"},
+    ("agent_documents", "POST"): {"name": "2026-11-29", "text": "Mine"},
+    ("document", "PATCH"): {"text": "Changed"},
     ("goal_target", "PUT"): {"name": "Changed", "value": 7, "deadline": "2099-01-02"},
     ("goal_measurements", "POST"): {"value": 4, "note": "Changed"},
     ("goal_schedules", "POST"): {"time": "every day 9:00", "intent": "Changed"},
@@ -99,6 +106,7 @@ TABLES: tuple[type[Model], ...] = (
     Goal,
     Note,
     Learning,
+    Document,
     Schedule,
     Target,
     Measurement,
@@ -162,6 +170,10 @@ def person() -> Person:
     ids["measurement_id"] = measuring.measure(goal.thread, 3, note=mark).pk
     keep_version(note)
     ids["version_id"] = NoteVersion.objects.get(note=note).pk
+    document = write_document(place(user.pk, goal.thread_id, "MEMORY"), mark)
+    write_document(place(user.pk, goal.thread_id, "USER"), mark)
+    keep_document_version(document)
+    ids |= {"document_id": document.pk, "document_version_id": DocumentVersion.objects.get(document=document).pk}
     ids["proposal_id"] = ProposalFactory(thread=goal.thread, text=mark).pk
     return Person(user, ids | {"approval_id": approval.pk, "action_id": unknown.pk})
 

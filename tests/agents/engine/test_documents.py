@@ -54,13 +54,12 @@ def text_of(goal: Goal, name: str) -> str:
 
 def test_what_is_for_all_agents_stands_in_the_prefix_in_one_order(goal: Goal, say: Say, llm: LLMServer) -> None:
     assert "<documents>" not in told(say, llm)[0].split("</core>")[1]
-    for name in ("USER", "AGENTS"):
+    for name in ("IDENTITY", "SOUL"):
         put(goal, name, f"{name.lower()} & </documents>")
     prompt = told(say, llm)[0]
-    first, second = (
-        f'<document name="{name}">\n{name.lower()} &amp; &lt;/documents&gt;\n' for name in ("AGENTS", "USER")
-    )
-    assert 0 < prompt.index(first) < prompt.index(second)
+    first, second = (prompt.index(f'<document name="{name}">\n{name.lower()} &amp;') for name in ("SOUL", "IDENTITY"))
+    assert 0 < first < second
+    assert "</documents>\n</document>" not in prompt
     assert told(say, llm)[0] == prompt
     other = GoalFactory(user=goal.user)
     assert Document.objects.for_user(other.user).count() == 2
@@ -70,13 +69,13 @@ def test_memory_and_the_notes_of_the_last_days_are_told_when_they_change(
     goal: Goal, say: Say, llm: LLMServer, settings: Settings
 ) -> None:
     today = timezone.now().date()
-    for ago in range(5):
+    for ago in (0, 2, 3, 9):
         put(goal, (today - timedelta(days=ago)).isoformat(), f"note of {ago} days ago")
     put(goal, "MEMORY", "likes hills")
     prompt, history = told(say, llm)
     assert "likes hills" not in prompt
     assert "<memory>\\nlikes hills\\n</memory>" in history
-    assert [ago for ago in range(5) if f"note of {ago} days ago" in history] == [0, 1, 2]
+    assert [ago for ago in range(10) if f"note of {ago} days ago" in history] == [0, 2]
     assert history.index("note of 2 days") < history.index("note of 0 days")
     assert told(say, llm)[1].count("<memory>") == 1
     settings.WAYMARK_DOCUMENT_TOLD = 9
@@ -155,7 +154,7 @@ def test_today_is_the_users(goal: Goal, say: Say, llm: LLMServer, monkeypatch: p
     monkeypatch.setattr("agents.document_tools.timezone.now", lambda: datetime(2026, 11, 29, 13, 5, tzinfo=UTC))
     does(say, llm, "append_daily_note", text="Ran 5 km.")
     does(say, llm, "append_daily_note", text="Knee hurts.")
-    assert text_of(goal, "2026-11-30") == "**02:05** Ran 5 km.\n\n**02:05** Knee hurts."
+    assert text_of(goal, "2026-11-30") == "02:05 Ran 5 km.\n\n02:05 Knee hurts."
 
 
 @pytest.mark.parametrize(
