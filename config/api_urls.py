@@ -14,6 +14,7 @@ from agents.api.mcp import AcceptMcpTools, CheckMcpServer, McpServers, OneMcpSer
 from agents.api.models import Models
 from agents.api.plans import AssistantPlan
 from agents.api.prices import OnePrice, Prices
+from agents.api.skills import OneSkill, Skills, SkillZip
 from agents.api.threads import AssistantEvents, AssistantMessages
 from goals.api.actions import Actions
 from goals.api.costs import Costs
@@ -69,6 +70,9 @@ urlpatterns = declared(
             RestoreDocument.as_view(),
             name="document_restore",
         ),
+        path("skills", Skills.as_view(), name="skills"),
+        path("skills/<id:skill_id>", OneSkill.as_view(), name="skill"),
+        path("skills/<id:skill_id>/zip", SkillZip.as_view(), name="skill_zip"),
         path("goals/<id:goal_id>/schedules", GoalSchedules.as_view(), name="goal_schedules"),
         path("agent/schedules", AssistantSchedules.as_view(), name="agent_schedules"),
         path("schedules/<id:schedule_id>", OneSchedule.as_view(), name="schedule"),

@@ -220,6 +220,7 @@ AGENT_TOOLS = [
     "agents.document_tools.ReadDocument",
     "agents.document_tools.WriteDocument",
     "agents.document_tools.AppendDailyNote",
+    "tools.builtin.skills.ReadSkill",
     "tools.builtin.learnings.ManageLearning",
     "tools.builtin.learning_deeds.TellLearning",
     "tools.builtin.learning_deeds.CorrectLearning",

@@ -1,5 +1,5 @@
-"""Staff pages of what is remembered: threads with the model's view of them, notes and
-documents."""
+"""Staff pages of what is remembered: threads with the model's view of them, notes,
+documents and skills."""
 
 import json
 from typing import Any
@@ -19,7 +19,7 @@ from memory import llm_transcript, quarantine
 from memory.admin_base import ReadOnlyAdmin, record
 from memory.attachment_admin import AttachmentAdmin as AttachmentAdmin
 from memory.history_admin import AgentHistoryAdmin as AgentHistoryAdmin
-from memory.models import AgentRun, Document, HistoryEntry, Note, Thread
+from memory.models import AgentRun, Document, HistoryEntry, Note, Skill, Thread
 
 SILENT_AFTER_SECONDS = 60
 
@@ -127,3 +127,12 @@ class DocumentAdmin(ReadOnlyAdmin[Document]):
     list_select_related = ["user", "thread"]
     search_fields = ["name", "user__email"]
     fields = ["name", "text", "author", "edited_by", "sources", "user", "thread", "created_at", "updated_at"]
+
+
+@admin.register(Skill)
+class SkillAdmin(ReadOnlyAdmin[Skill]):
+    list_display = ["name", "user", "is_on", "updated_at"]
+    list_filter = ["is_on"]
+    list_select_related = ["user"]
+    search_fields = ["name", "user__email"]
+    fields = ["name", "description", "text", "is_on", "user", "created_at", "updated_at"]

@@ -30,6 +30,7 @@ from memory.note import (
     NoteVersion as NoteVersion,
 )
 from memory.owned import OwnedQuerySet as OwnedQuerySet
+from memory.skill import Skill as Skill, SkillFile as SkillFile, SkillOff as SkillOff
 
 
 class ThreadQuerySet(OwnedQuerySet["Thread"]):

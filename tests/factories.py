@@ -44,6 +44,7 @@ from memory.models import (
     Learning,
     Note,
     RunStatus,
+    Skill,
     Source,
     Thread,
     ThreadMessage,
@@ -215,6 +216,19 @@ class DocumentFactory(Made[Document]):
     user = SelfAttribute("thread.user")
     name = "MEMORY"
     author = edited_by = Author.AGENT
+
+
+class SkillFactory(Made[Skill]):
+    """One that is on."""
+
+    class Meta:
+        model = Skill
+
+    user = SubFactory(UserFactory)
+    name = Sequence(lambda n: f"skill-{n}")
+    description = "How it is done."
+    text = LazyAttribute(lambda made: f"---\nname: {made.name}\ndescription: {made.description}\n---\n\nDo it so.")
+    is_on = True
 
 
 class LearningFactory(Made[Learning]):

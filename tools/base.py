@@ -56,6 +56,13 @@ class Pack(StrEnum):
     REFLECTIVE = "reflective"
 
 
+class Needs(StrEnum):
+    """What an agent must have before a tool is of any use to it."""
+
+    ARCHIVES = "archives"
+    SKILLS = "skills"
+
+
 class ToolError(Exception):
     """The model is told and the loop goes on. The message is written for the model.
 
@@ -151,7 +158,7 @@ class Tool[A: Arguments](ABC):
     """One tool. Stateless: one instance serves every run of the process.
 
     pack: only offered to agents for which this pack is switched on; empty is no pack.
-    needs_archives: only offered to agents that have archived sessions.
+    needs: only offered to agents that have it (`Needs`); empty is nothing.
     pollable: the same call again is a way to wait for something, so it is never taken for a loop.
     contained: what it does stays inside, can be undone, and keeps the mark of a run that has read text of strangers.
     speaks: it says something to the user; the same words are said once in a run.
@@ -168,7 +175,7 @@ class Tool[A: Arguments](ABC):
     reversal: Reversal = Reversal.NOTHING
     audience: ClassVar[frozenset[Audience]] = frozenset(Audience)
     pack: ClassVar[str] = ""
-    needs_archives: ClassVar[bool] = False
+    needs: ClassVar[str] = ""
     parallel_safe: ClassVar[bool] = True
     pollable: ClassVar[bool] = False
     contained: ClassVar[bool] = False

@@ -41,7 +41,7 @@ def tools_for(
     switched_off: frozenset[str],
     packs: Collection[str] = (),
     *,
-    has_archives: bool = False,
+    has: Collection[str] = (),
     user_id: int | None = None,
 ) -> Mapping[str, AnyTool]:
     """The tools that an agent is offered: those of AGENT_TOOLS in their order (a stable prompt prefix), then those of
@@ -49,13 +49,14 @@ def tools_for(
 
     Args:
         packs: those that are switched on.
+        has: what of `Needs` the agent has.
     """
     found = all_tools() if user_id is None else _beside(offered.offered_to(user_id))
     suits = {name: tool for name, tool in found.items() if audience in tool.audience and name not in switched_off}
     return {
         name: tool
         for name, tool in suits.items()
-        if (has_archives or not tool.needs_archives) and tool.pack in ("", *packs) and not tool.withheld()
+        if tool.needs in ("", *has) and tool.pack in ("", *packs) and not tool.withheld()
     }
 
 

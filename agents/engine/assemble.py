@@ -27,7 +27,8 @@ from memory.marks import mark
 from memory.models import LIVE, Thread, Trigger
 from memory.pool import orm
 from memory.recall import LAST_SUMMARIES, Summary, section
-from tools.base import Audience, ToolSpec
+from memory.skills import USABLE, section as skill_section
+from tools.base import Audience, Needs, ToolSpec
 from tools.policy import Policy, off
 from tools.registry import AnyTool, tools_for
 from tools.trust import is_trusted
@@ -37,7 +38,7 @@ from tools.trust import is_trusted
 class Summons:
     """Everything a run needs that is read, not claimed.
 
-    documents: those that steer all agents of its user, as they stand in `system`.
+    standing: what its user has laid down for it, documents and skills, as it stands in `system`.
     tools: those that were offered when it began. policy, packs: as they were looked at last (`look_again`).
     choice: the model that answers; the run itself changes it, to the user's stand-in (see `engine.standing_in`).
     stand_in: who answers when the choice is out of reach.
@@ -49,7 +50,7 @@ class Summons:
     context_type: str
     choice: Choice
     system: str
-    documents: str
+    standing: str
     time_zone: str
     tools: Mapping[str, AnyTool]
     context: Context
@@ -102,7 +103,7 @@ SELECT run.trigger, run.context_type, coalesce(u.time_zone, 'Etc/UTC'), person.i
     ORDER BY created_at DESC LIMIT {NOTES_LISTED}) n),
   (SELECT coalesce(jsonb_agg(jsonb_build_array(l.number, l.text, l.sources) ORDER BY l.number), '[]')
     FROM memory_learning l WHERE l.thread_id = t.id AND l.ended_at IS NULL),
-  {TOLD},
+  {TOLD}, {USABLE},
   EXISTS (SELECT FROM agents_planitem p WHERE p.thread_id = t.id AND p.status <> 'dropped'),
   {LAST_SUMMARIES}, {PRICES.format(user="t.user_id")},
   {columns(Thread, "t")}, {columns(ModelConnection, "c")}, {columns(ModelConnection, "s")}
@@ -121,7 +122,7 @@ def summon(run_id: UUID) -> Summons | None:
     rows = pool.execute(SUMMON, {"run": run_id, "live": [*LIVE]} | told_parameters())
     if not rows:
         return None
-    trigger, context_type, time_zone, is_staff, notes, learnings, written, *rest = rows[0]
+    trigger, context_type, time_zone, is_staff, notes, learnings, written, skills, *rest = rows[0]
     has_plan, summaries, prices, *rest = rest
     values = iter(rest)
     thread = instance(Thread, [*islice(values, width(Thread))])
@@ -130,11 +131,15 @@ def summon(run_id: UUID) -> Summons | None:
     if not isinstance(agentable, Agentable):
         return None
     now = timezone.now()
-    documents = told(written if agentable.remembers else [], now, time_zone)
+    if not agentable.remembers:
+        written, skills = [], []
+    documents = told(written, now, time_zone)
+    standing = documents.prefix + skill_section(skills)
     if documents.sources:
         mark(thread.pk, documents.sources)  # before the run is claimed, which reads the mark
     with orm():  # a kind's own hooks may ask for more
         modes, packs = agentable.tool_modes(), agentable.tool_packs()
+        has = [*([Needs.ARCHIVES] if thread.generation else []), *([Needs.SKILLS] if skills else [])]
         remembered: dict[str, str] = {}
         if agentable.remembers:
             remembered = {"learnings": learned(learnings), "notes": noted(notes), **documents.remembered}
@@ -147,14 +152,14 @@ def summon(run_id: UUID) -> Summons | None:
             trigger=trigger,
             choice=choose(Chosen(_own(agentable), default), staff=is_staff),
             context_type=context_type,
-            system=system_prompt(agentable, context_type, documents.prefix, summaries, time_zone),
-            documents=documents.prefix,
+            system=system_prompt(agentable, context_type, standing, summaries, time_zone),
+            standing=standing,
             time_zone=time_zone,
             tools=tools_for(
                 agentable.audience,
                 off(modes),
                 packs,
-                has_archives=thread.generation > 0,
+                has=has,
                 user_id=thread.user_id,
             ),
             policy=Policy(modes, partial(is_trusted, agentable.trusted_as())),
@@ -181,10 +186,10 @@ def retry_policy() -> RetryPolicy:
 
 
 def system_prompt(
-    agentable: Agentable, context_type: str, documents: str, summaries: Sequence[Summary], time_zone: str
+    agentable: Agentable, context_type: str, standing: str, summaries: Sequence[Summary], time_zone: str
 ) -> str:
     """What stands before every history of a session, the same bytes from call to call (mission C3)."""
-    return render(*agentable.prompt_for(context_type)) + documents + section(summaries, time_zone)
+    return render(*agentable.prompt_for(context_type)) + standing + section(summaries, time_zone)
 
 
 def _connection(values: Iterator[object]) -> ModelConnection | None:

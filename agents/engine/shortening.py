@@ -79,7 +79,7 @@ class Shortening:
             thread = Thread.objects.get(pk=lease.thread_id)
         summaries = last_summaries(lease.thread_id)
         self.thinker.system = system_prompt(
-            summons.agentable, summons.context_type, summons.documents, summaries, summons.time_zone
+            summons.agentable, summons.context_type, summons.standing, summaries, summons.time_zone
         )
         return transcript.load(lease.thread_id, thread.from_seq, recorded)
 

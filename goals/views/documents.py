@@ -28,7 +28,7 @@ from memory.documents import (
     vouch,
     write_document,
 )
-from memory.models import Document, DocumentVersion, Thread
+from memory.models import Document, DocumentVersion, Skill, Thread
 
 HINTS: Final[Mapping[str, object]] = {
     "AGENTS": gettext_lazy("How agents work for you: rules, habits, what they never do."),
@@ -45,7 +45,9 @@ DAY: Final = gettext_lazy("What the agent wrote down on that day.")
 def documents(request: SignedInRequest) -> HttpResponse:
     mine = {each.name: each for each in Document.objects.for_user(request.user).filter(thread=None)}
     shared = [{"name": name, "hint": HINTS[name], "document": mine.get(name)} for name in BOOTSTRAP]
-    return render(request, "memory/place.html", {"here": "memory", "shell": build(request.user), "shared": shared})
+    skills = Skill.objects.for_user(request.user)
+    page = {"here": "memory", "shell": build(request.user), "shared": shared, "skills": skills}
+    return render(request, "memory/place.html", page)
 
 
 @require_http_methods(["GET", "POST"])

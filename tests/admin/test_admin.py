@@ -26,7 +26,7 @@ from agents.live.stream import redis_client
 from agents.models import AgentTask, DeviceToken, HealthReport, ModelCall, ModelConnection, UserAgent
 from goals.models import Goal
 from memory.admin_base import ReadOnlyAdmin
-from memory.models import AgentHistory, AgentRun, Attachment, Document, Note, RunStatus, Thread
+from memory.models import AgentHistory, AgentRun, Attachment, Document, Note, RunStatus, Skill, Thread
 from tests.factories import (
     PASSWORD,
     AgentActionFactory,
@@ -44,6 +44,7 @@ from tests.factories import (
     ModelCallFactory,
     ModelConnectionFactory,
     NoteFactory,
+    SkillFactory,
     ThreadFactory,
     UserAgentFactory,
     UserFactory,
@@ -69,6 +70,7 @@ MAKERS: dict[type[Model], Callable[[], Any]] = {
     ModelCall: ModelCallFactory,
     ModelConnection: ModelConnectionFactory,
     Note: NoteFactory,
+    Skill: SkillFactory,
     Thread: ThreadFactory,
     User: UserFactory,
     UserAgent: UserAgentFactory,

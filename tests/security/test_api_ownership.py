@@ -33,10 +33,12 @@ from memory.models import (
     Note,
     NoteVersion,
     RunStatus,
+    Skill,
     Thread,
     ThreadMessage,
 )
 from memory.notes import keep_version
+from memory.skills import add_skill
 from tests.factories import (
     AgentActionFactory,
     AgentHistoryFactory,
@@ -85,6 +87,8 @@ BODIES: dict[tuple[str, str], dict[str, Any]] = {
     ("goal_documents", "POST"): {"name": "MEMORY", "text": "Changed"},
     ("agent_documents", "POST"): {"name": "2026-11-29", "text": "Mine"},
     ("document", "PATCH"): {"text": "Changed"},
+    ("skills", "POST"): {"text": "---\nname: mine\ndescription: Mine\n---"},
+    ("skill", "PATCH"): {"is_on": True, "off_for": []},
     ("goal_target", "PUT"): {"name": "Changed", "value": 7, "deadline": "2099-01-02"},
     ("goal_measurements", "POST"): {"value": 4, "note": "Changed"},
     ("goal_schedules", "POST"): {"time": "every day 9:00", "intent": "Changed"},
@@ -107,6 +111,7 @@ TABLES: tuple[type[Model], ...] = (
     Note,
     Learning,
     Document,
+    Skill,
     Schedule,
     Target,
     Measurement,
@@ -174,6 +179,7 @@ def person() -> Person:
     write_document(place(user.pk, goal.thread_id, "USER"), mark)
     keep_document_version(document)
     ids |= {"document_id": document.pk, "document_version_id": DocumentVersion.objects.get(document=document).pk}
+    ids["skill_id"] = add_skill(user, f"---\nname: theirs\ndescription: {mark}\n---\n{mark}".encode()).pk
     ids["proposal_id"] = ProposalFactory(thread=goal.thread, text=mark).pk
     return Person(user, ids | {"approval_id": approval.pk, "action_id": unknown.pk})
 

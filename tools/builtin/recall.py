@@ -4,7 +4,7 @@ from pydantic import Field
 
 from memory.recall import Session, Timeframe, find_sessions
 from memory.text import clip
-from tools.base import Arguments, Audience, Outcome, Tool, ToolContext, Wording
+from tools.base import Arguments, Audience, Needs, Outcome, Tool, ToolContext, Wording
 
 
 class Question(Arguments):
@@ -22,7 +22,7 @@ class SearchAgentHistory(Tool[Question]):
         "history", "Looking through earlier sessions", "Looked through earlier sessions", "Could not look there"
     )
     audience = frozenset({Audience.CONVERSATION})
-    needs_archives = True
+    needs = Needs.ARCHIVES
     Arguments = Question
 
     def subject(self, arguments: Question) -> str:
