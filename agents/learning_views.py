@@ -17,6 +17,7 @@ from agents.signed_in import SignedInRequest, signed_in
 from memory.document import MEMORY
 from memory.learnings import LearningRefused, erase
 from memory.models import Document, Learning, Thread
+from tools.forgetting import FORGOTTEN
 from tools.learnings import REPLACED, TOLD, correct, take_back, tell
 from tools.models import AgentAction
 
@@ -104,7 +105,11 @@ def _done(
 
 def _sentence(action: AgentAction) -> str:
     """What was done, to be said at once."""
-    words = {TOLD: _("Kept in mind: %(text)s"), REPLACED: _("Corrected: %(text)s")}
+    words = {
+        TOLD: _("Kept in mind: %(text)s"),
+        REPLACED: _("Corrected: %(text)s"),
+        FORGOTTEN: _("Forgotten: what came of “%(text)s”"),
+    }
     return words.get(action.tool, _("Taken back: %(text)s")) % {"text": action.summary}
 
 

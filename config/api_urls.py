@@ -9,6 +9,7 @@ from agents.api.budgets import Budgets, MoreBudget, OneBudget
 from agents.api.devices import Login, Logout
 from agents.api.docs import Docs, Schema
 from agents.api.documents import AssistantDocuments, Documents, DocumentVersions, OneDocument, RestoreDocument
+from agents.api.forgetting import DocumentReliedOn, MessageReliedOn, NoteReliedOn, SessionReliedOn
 from agents.api.learnings import AssistantLearnings, OneLearning
 from agents.api.mcp import AcceptMcpTools, CheckMcpServer, McpServers, OneMcpServer
 from agents.api.models import Models
@@ -70,6 +71,10 @@ urlpatterns = declared(
             RestoreDocument.as_view(),
             name="document_restore",
         ),
+        path("notes/<id:note_id>/relied-on", NoteReliedOn.as_view(), name="note_relied_on"),
+        path("documents/<id:document_id>/relied-on", DocumentReliedOn.as_view(), name="document_relied_on"),
+        path("sessions/<id:session_id>/relied-on", SessionReliedOn.as_view(), name="session_relied_on"),
+        path("messages/<id:message_id>/relied-on", MessageReliedOn.as_view(), name="message_relied_on"),
         path("skills", Skills.as_view(), name="skills"),
         path("skills/<id:skill_id>", OneSkill.as_view(), name="skill"),
         path("skills/<id:skill_id>/zip", SkillZip.as_view(), name="skill_zip"),

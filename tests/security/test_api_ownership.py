@@ -168,6 +168,9 @@ def person() -> Person:
     part, assessment = PartFactory(thread=goal.thread, name=mark), AssessmentFactory(thread=goal.thread, text=mark)
     ids |= {"part_id": part.pk, "assessment_id": assessment.pk}
     ids["learning_id"] = LearningFactory(thread=goal.thread, text=mark).pk
+    learned = {"kind": "learning", "id": str(ids["learning_id"]), "name": mark, "before": None, "after": {"text": mark}}
+    AgentActionFactory(run=run, summary=mark, undo={"changes": [learned]})
+    ids["message_id"] = ThreadMessage.objects.get(thread=goal.thread, source="user").pk
     for thread in (goal.thread, assistant_of(user).thread):
         make_plan(thread, [PlannedTask(title=mark, subtasks=[mark])])
     ids["schedule_id"] = schedules.add(goal.thread, "every day 8:00", mark).pk
@@ -244,8 +247,13 @@ def ask(caller: Person | None, route: URLPattern, method: str, ids: dict[str, An
     return send(address(route, ids), headers=headers, **arguments)
 
 
-def seen(route: URLPattern, ids: dict[str, Any]) -> dict[str, str]:
+def seen(route: URLPattern, ids: dict[str, Any]) -> dict[str, Any]:
     """What a decision must say of the thing that it is about, whosever that is."""
+    if str(route.name).endswith("_relied_on"):
+        key, name = {"message_relied_on": ("learning", "learning_id")}.get(
+            str(route.name), (str(route.name).removesuffix("_relied_on"), names_of(route)[0])
+        )
+        return {"keys": [f"{key}:{ids.get(name)}"]}
     model, name = {"part_confirm": (Part, "part_id"), "proposal_decide": (Proposal, "proposal_id")}.get(
         str(route.name), (None, "")
     )

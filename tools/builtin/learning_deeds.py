@@ -1,4 +1,5 @@
-"""How the record speaks of what people do to the learnings of their agents (`tools.learnings`)."""
+"""How the record speaks of what people do to the learnings of their agents (`tools.learnings`), and of what they have
+them forget (`tools.forgetting`)."""
 
 from tools.base import Wording
 from tools.deeds import Deed
@@ -17,3 +18,8 @@ class CorrectLearning(Deed):
 class TakeBackLearning(Deed):
     name = "take_back_learning"
     wording = Wording("trash-2", "Taking a learning back", "Took a learning back", "Could not take a learning back")
+
+
+class ForgetSource(Deed):
+    name = "forget_source"
+    wording = Wording("trash-2", "Forgetting what came of", "Forgot what came of", "Could not forget what came of")
