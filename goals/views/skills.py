@@ -72,10 +72,11 @@ def skill_switch(request: SignedInRequest, skill_id: UUID) -> HttpResponse:
 @require_POST
 @signed_in
 def skill_agents(request: SignedInRequest, skill_id: UUID) -> HttpResponse:
-    """Of the agents that the page has shown, those that are not ticked do without it."""
+    """Of the agents that the page has shown, those that are not ticked do without it; for others all stays as it is."""
     found = _skill(request, skill_id)
     shown, ticked = ({*map(uuid_or_none, request.POST.getlist(name))} for name in ("shown", "agents"))
-    keep_from(found, [thread for thread in shown - ticked if thread])
+    off = {each.thread_id for each in found.off_for.all()}
+    keep_from(found, [thread for thread in (off - shown) | (shown - ticked) if thread])
     messages.success(request, _("It is saved."))
     return redirect("skill", skill_id)
 

@@ -56,6 +56,8 @@ def test_it_is_kept_from_single_agents(client: Client, goal: Goal, skill: Skill)
     client.post(f"/memory/skills/{skill.pk}/agents/", {**both, "agents": [str(assistant)]})
     assert usable(goal.user_id, goal.thread_id, "plan-a-week") is None
     assert usable(goal.user_id, assistant, "plan-a-week") == skill
+    client.post(f"/memory/skills/{skill.pk}/agents/", {"shown": [str(assistant), "x"], "agents": [str(assistant)]})
+    assert usable(goal.user_id, goal.thread_id, "plan-a-week") is None
     client.post(f"/memory/skills/{skill.pk}/agents/", {**both, "agents": both["shown"]})
     assert usable(goal.user_id, goal.thread_id, "plan-a-week") == skill
 
