@@ -6,6 +6,8 @@ from playwright.sync_api import Browser, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
 from goals.services import create_goal
+from memory.documents import place, write_document
+from memory.models import Author
 from tests.browser.access import WIDE, assert_usable
 from tests.browser.conftest import signed_in
 from tests.factories import AgentActionFactory, LearningFactory, ThreadMessageFactory
@@ -54,3 +56,33 @@ def test_a_person_asks_why_corrects_it_and_takes_that_back(
     page.get_by_label("In a sentence").fill("Wants figures in km.")
     page.get_by_role("button", name="Keep in mind").click()
     expect(page.locator("#l3 p", has_text="Wants figures in km.")).to_be_visible()
+
+
+def test_a_person_writes_what_all_agents_are_told(browser: Browser, live_server: LiveServer, user: User) -> None:
+    goal = create_goal(user, "Run a half marathon")
+    write_document(place(user.pk, goal.thread_id, "USER"), "Is called Kim.", Author.AGENT, ["site.example"])
+    page: Page = signed_in(browser, live_server.url, user).new_page()
+    page.set_viewport_size(WIDE)
+    page.goto("/memory/")
+    assert_usable(page)
+    page.set_viewport_size(WIDE)
+    page.get_by_role("link", name="USER").click()
+    with page.expect_response(lambda answer: answer.request.method == "POST"):
+        page.get_by_label("Text").fill("Is called **Kim**, a nurse.")
+    page.get_by_text("Read", exact=True).click()
+    expect(page.locator("#note-read strong")).to_have_text("Kim")
+    page.reload()
+    page.get_by_text("History").click()
+    expect(page.locator(".history ins")).to_have_text("**Kim**, a nurse.")
+    assert_usable(page)
+    page.set_viewport_size(WIDE)
+    page.get_by_role("button", name="I have read it").click()
+    page.get_by_role("button", name="Have you read every word?").click()
+    expect(page.get_by_text("From now on it counts as yours.")).to_be_visible()
+    page.get_by_text("History").click()
+    page.get_by_role("button", name="Restore this version").click()
+    expect(page.get_by_label("Text")).to_have_value("Is called Kim.")
+    page.goto(f"/threads/{goal.thread_id}/memory/")
+    page.get_by_role("link", name="MEMORY", exact=True).click()
+    expect(page.get_by_role("status").get_by_text("Not written yet")).to_be_visible()
+    assert_usable(page)
