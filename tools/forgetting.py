@@ -163,9 +163,8 @@ def _written(basis: Basis) -> Iterator[Relied]:
             continue
         for change in record_of(action).changes:
             made = change.before is None
-            is_there = change.after is not None and change.kind in KINDS
             # A learning never comes to say something else: what was changed of one is that another took its place.
-            if is_there and (made or change.kind != "learning"):
+            if change.kind in KINDS and (made or change.kind != "learning"):
                 yield Relied(change.kind, change.id, change.name, made, action.run_id)
 
 

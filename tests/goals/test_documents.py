@@ -9,10 +9,11 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from agents.services import assistant_of
+from goals.change import has_changed
 from goals.models import Goal
 from memory.documents import place, write_document
 from memory.models import Author, Document, DocumentVersion
-from tests.factories import AgentTaskFactory, GoalFactory, bearer
+from tests.factories import AgentRunFactory, AgentTaskFactory, GoalFactory, bearer
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -125,3 +126,10 @@ def test_over_the_api(client: Client, goal: Goal, user: User, written: Document)
     assert again["text"] == written.text
     assert client.delete(one, headers=api).status_code == 204
     assert client.get(one, headers=api).status_code == 404
+
+
+def test_what_its_user_has_written_there_is_news_to_an_agent(client: Client, goal: Goal, written: Document) -> None:
+    AgentRunFactory(thread=goal.thread, finished_at=timezone.now())
+    assert not has_changed(goal.thread_id)
+    client.post(own(goal), {"body": "Swim"})
+    assert has_changed(goal.thread_id)

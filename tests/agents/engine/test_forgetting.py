@@ -15,7 +15,7 @@ from memory.documents import place, write_document
 from memory.models import AgentHistory, AgentRun, ArchiveReason, Document, Learning, Note, Thread, ThreadMessage
 from memory.notes import create_note
 from memory.recall import last_summaries
-from tests.factories import AgentHistoryFactory, GoalFactory, NoteFactory, bearer
+from tests.factories import AgentHistoryFactory, GoalFactory, NoteFactory, ThreadMessageFactory, bearer
 from tests.llm_script import Reply
 from tests.llm_server import LLMServer
 from tools import files
@@ -184,6 +184,7 @@ def test_nobody_else_forgets_it(goal: Goal, browser: Client) -> None:
     theirs = GoalFactory()
     document = write_document(place(theirs.user_id, theirs.thread_id, "USER"), "x")
     addresses = [
+        f"/forget/message/{ThreadMessageFactory().pk}/",
         *(f"/forget/note/{NoteFactory().pk}/", f"/forget/session/{AgentHistoryFactory().pk}/"),
         *(f"/forget/document/{document.pk}/", f"/forget/file/{theirs.thread_id}/", f"/forget/goal/{goal.pk}/"),
     ]
