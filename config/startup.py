@@ -14,7 +14,7 @@ from config.console import Console
 from config.embedded.account import service_account
 from config.embedded.errors import StartError
 from config.embedded.postgres import Postgres
-from config.embedded.process import Process, tail, wait_ready
+from config.embedded.process import Process, last_words, wait_ready
 from config.embedded.valkey import Valkey
 from config.nursery import Nursery, Program
 from config.options import Options
@@ -90,6 +90,7 @@ def _service(server: Postgres | Valkey, order: int) -> Service:
         hurried_seconds=3.0 if order == POSTGRES else 0.0,
         last_signal=server.last_signal,
         group=False,
+        files=server.files,
     )
 
 
@@ -144,11 +145,13 @@ def programs(options: Options, data: Path, listener: socket.socket) -> dict[str,
     return found
 
 
-def start_application(wanted: Mapping[str, Program], nursery: Nursery, supervisor: Supervisor) -> Mapping[str, Process]:
+def start_application(
+    wanted: Mapping[str, Program], nursery: Nursery, supervisor: Supervisor, data: Path
+) -> Mapping[str, Process]:
     """Have web and workers born and kept. Returns their processes by name."""
     born = nursery.deliver()
     return {
-        name: supervisor.add(Service(name, program.start, APPLICATION, program.log), born.get(name))
+        name: supervisor.add(Service(name, program.start, APPLICATION, program.log, files=data), born.get(name))
         for name, program in wanted.items()
     }
 
@@ -159,7 +162,7 @@ def wait_for_web(web: Process, listener: socket.socket, data: Path) -> None:
     deadline = time.monotonic() + WEB_READY_SECONDS
     while time.monotonic() < deadline:
         if web.poll() is not None:
-            raise StartError(f"The web server did not start:\n{tail(data / 'logs' / 'web.log')}")
+            raise StartError(f"The web server did not start. {last_words(data / 'logs' / 'web.log', data)}")
         with suppress(OSError), socket.create_connection((EVERY_ADDRESS.get(host, host), port), timeout=1) as client:
             client.sendall(b"GET /healthz HTTP/1.0\r\nHost: localhost\r\n\r\n")
             if client.recv(4) == b"HTTP":

@@ -16,10 +16,11 @@ from typing import Self
 from config.children import UNFIT
 from config.console import Console
 from config.embedded.errors import StartError
-from config.embedded.process import Process, tail
+from config.embedded.process import Process, is_disk_full, last_words, tail
+from memory import disk
 
 STABLE_SECONDS = 30.0  # who lived so long starts with a clean record
-MOST_FAILURES = 6  # in a row; the waits between them add up to about half a minute
+PATIENCE_SECONDS = 300.0  # what dies again and again for so long is given up
 LONGEST_WAIT = 16.0
 LAST_SECONDS = 5.0
 TICK_SECONDS = 5.0
@@ -78,6 +79,7 @@ class Service:
         hurried_seconds: how long it may take when somebody presses Ctrl-C twice.
         last_signal: what it gets when it takes longer.
         group: whether what it started itself is ended with it.
+        files: where it writes.
     """
 
     name: str
@@ -89,9 +91,11 @@ class Service:
     hurried_seconds: float = 0.0
     last_signal: signal.Signals = signal.SIGKILL
     group: bool = True
+    files: Path = Path()
     process: Process | None = None
     began: float = 0.0
     failures: int = 0
+    failing_since: float = 0.0
     due: float = 0.0
     pushes: int = 0
 
@@ -104,6 +108,14 @@ class Service:
     @property
     def alive(self) -> bool:
         return self.process is not None and self.process.poll() is None
+
+    def count_death(self, now: float) -> None:
+        """Short lives count from the first of them on; a long one ends the row."""
+        if now - self.began > STABLE_SECONDS:
+            self.failures = 0
+            return
+        self.failing_since = self.failing_since if self.failures else now
+        self.failures += 1
 
     def push(self, spent: float, hurried: bool) -> None:
         """Send the signal that is due after so many seconds of stopping, each of the three once."""
@@ -176,18 +188,20 @@ class Supervisor:
 
     def _note_death(self, service: Service, code: int, now: float) -> None:
         """Say so, and set when to try again: at once after a long life, later and later after short ones, never when
-        the program has been changed and the database has not."""
+        the program has been changed and the database has not. A full disk is waited for without end: when there is room
+        again, nobody need come and start Waymark."""
         service.process = None
         if code == UNFIT:
             self._console.say(f"{service.name} does not start: {MISFIT}")
             service.due = math.inf
             return
         how = f"ended with code {code}" if code >= 0 else f"was killed by signal {-code}"
-        service.failures = 0 if now - service.began > STABLE_SECONDS else service.failures + 1
-        if service.failures >= MOST_FAILURES:
-            words = f" Its last words:\n{tail(service.log)}" if service.log and code >= 0 else ""
-            raise StartError(f"{service.name} {how}, {MOST_FAILURES} times in a row.{words}")
-        self._console.say(f"{service.name} {how}")
+        is_full = is_disk_full(tail(service.log) if code >= 0 else "", service.files)
+        service.count_death(now)
+        if service.failures and now - service.failing_since >= PATIENCE_SECONDS and not is_full:
+            words = f" {last_words(service.log, service.files)}" if service.log and code >= 0 else ""
+            raise StartError(f"{service.name} {how}, {service.failures} times in a row.{words}")
+        self._console.say(f"{service.name} {how}" + (f". {disk.words(service.files)}" if is_full else ""))
         service.due = now + (0 if service.failures < 2 else min(2.0 ** (service.failures - 2), LONGEST_WAIT))
 
     def _stop(self) -> None:
@@ -211,7 +225,13 @@ class Supervisor:
 
 
 def _shorten(log: Path | None) -> None:
-    """Put a log that has grown large aside, over the one before. Its writers append, so they go on in the empty one."""
+    """Put a log that has grown large aside, over the one before. Its writers append, so they go on in the empty one. On
+    a full disk it stays as it is: it does not grow there."""
     if log is not None and log.exists() and log.stat().st_size > LARGEST_LOG:
-        shutil.copyfile(log, log.with_name(f"{log.name}.1"))
-        os.truncate(log, 0)
+        aside = log.with_name(f"{log.name}.1")
+        try:
+            shutil.copyfile(log, aside)
+        except OSError:
+            aside.unlink(missing_ok=True)
+        else:
+            os.truncate(log, 0)

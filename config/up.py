@@ -27,6 +27,7 @@ from config.startup import (
     wait_for_web,
 )
 from config.supervisor import Interrupted, Supervisor
+from memory import disk
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -39,6 +40,11 @@ def main(arguments: Sequence[str]) -> int:
         pass
     except StartError as error:
         console.say(f"\n  {error}\n")
+        return 1
+    except OSError as error:
+        if error.errno not in disk.FULL:
+            raise
+        console.say(f"\n  {disk.words(options.data or local.data_path(os.environ))}.\n")
         return 1
     console.say("Stopped.")
     return 0
@@ -61,7 +67,7 @@ def _run(options: Options, console: Console, stack: ExitStack) -> None:
         wait_for_servers(servers, console)
         sign_in = nursery.prepare()
         console.step("Database up to date")
-        born = start_application(wanted, nursery, supervisor)
+        born = start_application(wanted, nursery, supervisor, data)
     wait_for_web(born[WEB], listener, data)
     console.step("Web server ready")
     console.ready(

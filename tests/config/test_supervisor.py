@@ -75,33 +75,65 @@ def test_another_ctrl_c_does_not_wait(supervisor: Supervisor, tmp_path: Path) ->
     assert time.monotonic() - began < 5
 
 
-def test_what_dies_again_and_again_is_given_up(supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("config.supervisor.LONGEST_WAIT", 0.01)
+    monkeypatch.setattr("config.supervisor.PATIENCE_SECONDS", 0.05)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_what_dies_again_and_again_is_given_up(supervisor: Supervisor) -> None:
     starts = []
 
     def start() -> Forked:
         starts.append(1)
         return fork(lambda: os._exit(3), log=None)
 
-    with pytest.raises(StartError, match="6 times in a row"), supervisor:
+    with pytest.raises(StartError) as caught, supervisor:
         supervisor.add(Service("Broken", start, 0, None))
         supervisor.run()
-    assert len(starts) == 6
+    assert str(caught.value) == f"Broken ended with code 3, {len(starts)} times in a row."
+    assert len(starts) >= 2
 
 
-def test_who_is_killed_again_and_again_has_no_last_words(
-    supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr("config.supervisor.LONGEST_WAIT", 0.01)
+@pytest.mark.usefixtures("impatient")
+def test_who_is_killed_again_and_again_has_no_last_words(supervisor: Supervisor, tmp_path: Path) -> None:
     (tmp_path / "log").write_text("worker started")
 
     def start() -> Forked:
         return fork(lambda: os.kill(os.getpid(), signal.SIGKILL), log=None)
 
-    with pytest.raises(StartError) as caught, supervisor:
+    with pytest.raises(StartError, match=r"^Worker was killed by signal 9, \d+ times in a row\.$"), supervisor:
         supervisor.add(Service("Worker", start, 0, tmp_path / "log"))
         supervisor.run()
-    assert str(caught.value) == "Worker was killed by signal 9, 6 times in a row."
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_full_disk_is_named_and_waited_for(
+    supervisor: Supervisor, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whatever it has said besides: PostgreSQL advises to restore a backup."""
+    log, starts = tmp_path / "log", []
+
+    def start() -> Forked:
+        starts.append(1)
+        time.sleep(0.02)
+        if len(starts) > 10:
+            return fork(lambda: _ctrl_c_soon(os.getppid(), 0), log=None)
+        log.write_text(
+            "PANIC:  could not write to file: No space left on device\n"
+            "HINT:  If you are sure there is no data corruption, use the last backup to recover.\n"
+        )
+        return fork(lambda: os._exit(1), log=None)
+
+    with supervisor:
+        supervisor.add(Service("PostgreSQL", start, 0, log, files=tmp_path))
+        supervisor.run()
+    told = capsys.readouterr().out
+    assert f"PostgreSQL ended with code 1. The disk that holds {tmp_path} is full. Free some space" in told
+    assert "HINT" not in told
+    assert "PostgreSQL started again" in told
+    assert len(starts) == 11
 
 
 def test_who_does_not_fit_the_database_is_not_started_again(
