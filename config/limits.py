@@ -42,6 +42,9 @@ WAYMARK_SUMMARY_TRIES = _env.int("WAYMARK_SUMMARY_TRIES", default=3)
 # How much one agent keeps in mind (mission E1): sentences.
 WAYMARK_LEARNINGS = _env.int("WAYMARK_LEARNINGS", default=50)
 
+# Staff are warned when less is free on a disk that Waymark writes to. Bytes.
+WAYMARK_DISK_LOW = _env.int("WAYMARK_DISK_LOW", default=2_000_000_000)
+
 # The health monitor (mission B6): how often it looks, and what is too long.
 WAYMARK_HEALTH_MINUTES = _env.float("WAYMARK_HEALTH_MINUTES", default=5)
 WAYMARK_HEALTH_BATCH = _env.int("WAYMARK_HEALTH_BATCH", default=200)

@@ -44,7 +44,7 @@ def test_a_full_disk_is_named_and_waited_for(small: Path) -> None:
     filler = fill(small)
     program.child("bin/postgres").kill()
     program.wait_for(f"PostgreSQL ended with code 1. The disk that holds {small}/data/pg is full. Free some space")
-    assert status_of(ready) != 200
+    assert status_of(ready) == 503
     filler.unlink()
     deadline = time.monotonic() + START_SECONDS
     while status_of(ready) != 200 and time.monotonic() < deadline:

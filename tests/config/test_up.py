@@ -117,6 +117,21 @@ def test_what_is_killed_is_started_again(running: Program) -> None:
 
 
 @pytest.mark.faults
+@pytest.mark.parametrize(("name", "part"), [("bin/postgres", "Database"), ("valkey-server", "Redis")])
+def test_a_server_that_hangs_is_told_of_by_whoever_is_asked(running: Program, name: str, part: str) -> None:
+    address, data = running.wait_for(READY), running.wait_for(r"Data +(\S+)")
+    server = running.child(name)
+    server.suspend()
+    try:
+        assert status_of(f"{address}/readyz") == 503
+        command = Program("manage.py", "health", WAYMARK_DATA=data)
+        assert command.end() == 1
+    finally:
+        server.resume()
+    assert f"{part}: does not answer" in command.output
+
+
+@pytest.mark.faults
 def test_kill_9_leaves_no_orphans(folder: Path) -> None:
     program = up(folder, "--workers", "2")
     program.wait_for(READY)
