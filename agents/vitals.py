@@ -21,10 +21,12 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from agents.engine import presence
-from agents.models import HealthReport
+from agents.models import HealthReport, ModelConnection
 from memory import disk
 from memory.models import AgentRun, RunStatus
 from memory.pool import OF_DJANGO
+from memory.secrets import opens
+from tools.mcp.models import McpServer, McpSignIn
 
 # For a server to answer. Seconds.
 PATIENCE = 2
@@ -45,7 +47,7 @@ def parts() -> list[Part]:
     """What is vital, each with how it is. Without a database the rest of what it would tell is left out."""
     there = database_answers()
     told = [Part("Database", there, "answers" if there else "does not answer"), *_disks(), *_redis()]
-    return [*told, _queue(), _monitor()] if there else told
+    return [*told, _queue(), _monitor(), *_secrets()] if there else told
 
 
 def database_answers() -> bool:
@@ -117,6 +119,17 @@ def _monitor() -> Part:
     age = timezone.now() - last
     is_well = age <= timedelta(minutes=MISSED * settings.WAYMARK_HEALTH_MINUTES)
     return Part("Health monitor", is_well, f"looked {age.total_seconds() / 60:.0f} min ago")
+
+
+def _secrets() -> list[Part]:
+    """Nothing is told of keys while each secret opens: most will never lose them."""
+    kept = (
+        ModelConnection.objects.values_list("sealed_key", flat=True),
+        McpServer.objects.values_list("sealed_headers", flat=True),
+        McpSignIn.objects.values_list("sealed_tokens", flat=True),
+    )
+    lost = sum(not opens(sealed) for column in kept for sealed in column.iterator())
+    return [Part("Keys", False, f"no line of field_keys opens {lost} stored secrets")] if lost else []
 
 
 @cache

@@ -60,6 +60,7 @@ def _run(options: Options, console: Console, stack: ExitStack) -> None:
     supervisor = stack.enter_context(Supervisor(console))
     stack.callback(listener.close)
 
+    local.ensure_keys(data, os.environ)  # before there is a database: it shows whether one was there
     servers = start_servers(data, supervisor)
     address, wanted = address_of(options.host, listener), programs(options, data, listener)
     fill_environment(data, servers, options, address)

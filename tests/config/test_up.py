@@ -80,6 +80,14 @@ def test_a_taken_port_is_said_before_anything_is_started(folder: Path) -> None:
     assert not (folder / "data" / "pg").exists()
 
 
+def test_lost_field_keys_are_said_before_anything_is_started(folder: Path) -> None:
+    (folder / "data" / "pg").mkdir(parents=True)
+    program = up(folder)
+    assert program.end() == 1
+    assert f"{folder}/data/field_keys is missing beside the database" in program.output
+    assert not list((folder / "data" / "pg").iterdir())
+
+
 def test_a_second_copy_on_the_same_data_is_refused(running: Program) -> None:
     data = running.wait_for(r"Data +(\S+)")
     second = Program("manage.py", "up", "--data", data, "--port", "0")

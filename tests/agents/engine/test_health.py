@@ -11,6 +11,7 @@ from uuid import UUID
 import django_rq
 import psycopg
 import pytest
+from cryptography.fernet import Fernet
 from django.core.management import CommandError, call_command
 from django.db import connection
 from django.utils import timezone
@@ -26,7 +27,8 @@ from goals.models import Goal, GoalStatus
 from memory.ids import new_id
 from memory.locks import HEALTH_LOCK
 from memory.models import LIVE, AgentRun, Note, RunStatus, Source, Thread, ThreadMessage, Trigger
-from tests.factories import AgentRunFactory, AgentTaskFactory, GoalFactory, ModelCallFactory
+from memory.secrets import seal
+from tests.factories import AgentRunFactory, AgentTaskFactory, GoalFactory, ModelCallFactory, ModelConnectionFactory
 from tests.llm_script import Reply
 from tests.llm_server import LLMServer
 
@@ -300,6 +302,13 @@ def test_the_command_warns_of_a_disk_before_it_is_full(goal: Goal, settings: Set
     assert re.search(r"Disk: [\d.]+\s[GT]B free at ", health())
     settings.WAYMARK_DISK_LOW = 10**18
     assert unwell() == "Not well: Disk"
+
+
+def test_the_command_tells_of_secrets_that_no_key_opens(goal: Goal, settings: Settings) -> None:
+    ModelConnectionFactory.create(user=goal.user, sealed_key=seal("secret"))
+    health()
+    settings.FIELD_KEYS = [Fernet.generate_key().decode()]
+    assert unwell() == "Not well: Keys"
 
 
 def test_the_command_tells_when_the_monitor_does_not_look(goal: Goal) -> None:
