@@ -166,6 +166,7 @@ class Supervisor:
             for service in self._services:
                 self._tend(service)
                 _shorten(service.log)
+            _shorten(self._console.log)
             waiting = [service.due - time.monotonic() for service in self._services if service.process is None]
             self.signals.wait(min([TICK_SECONDS, *waiting]))
 

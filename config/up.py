@@ -39,12 +39,12 @@ def main(arguments: Sequence[str]) -> int:
     except Interrupted:
         pass
     except StartError as error:
-        console.say(f"\n  {error}\n")
+        console.say(str(error))
         return 1
     except OSError as error:
         if error.errno not in disk.FULL:
             raise
-        console.say(f"\n  {disk.words(options.data or local.data_path(os.environ))}.\n")
+        console.say(f"{disk.words(options.data or local.data_path(os.environ))}.")
         return 1
     console.say("Stopped.")
     return 0
@@ -57,6 +57,7 @@ def _run(options: Options, console: Console, stack: ExitStack) -> None:
     data = data_directory(options.data or local.data_path(os.environ))
     listener = listen(options.host, options.port)
     stack.enter_context(claimed(data))
+    console.log = None if options.verbose else data / "logs" / "up.log"
     supervisor = stack.enter_context(Supervisor(console))
     stack.callback(listener.close)
 

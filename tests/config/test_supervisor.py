@@ -1,7 +1,9 @@
 """Keeping processes alive, with processes that only sleep."""
 
+import contextlib
 import gc
 import os
+import re
 import signal
 import time
 from collections.abc import Iterator
@@ -19,11 +21,16 @@ pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threade
 
 
 @pytest.fixture
-def supervisor() -> Iterator[Supervisor]:
+def console() -> Console:
+    return Console()
+
+
+@pytest.fixture
+def supervisor(console: Console) -> Iterator[Supervisor]:
     before = {sig: signal.getsignal(sig) for sig in SIGNALS}
     gc.collect()  # no child may finalise what belongs to threads that it does not have
     gc.freeze()
-    yield Supervisor(Console())
+    yield Supervisor(console)
     gc.unfreeze()
     signal.set_wakeup_fd(-1)
     for sig, handler in before.items():
@@ -151,6 +158,24 @@ def test_who_does_not_fit_the_database_is_not_started_again(
         supervisor.run()
     assert len(starts) == 1
     assert "Worker does not start: the program was changed while Waymark runs" in capsys.readouterr().out
+
+
+def test_what_happens_is_kept_with_its_time(supervisor: Supervisor, console: Console, tmp_path: Path) -> None:
+    console.log = tmp_path / "up.log"
+    with supervisor:
+        supervisor.add(Service("Worker", lambda: sleeper(tmp_path / "log"), 0, None))
+    assert re.fullmatch(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ  Stopping …\n", console.log.read_text())
+
+
+def test_a_console_that_cannot_be_written_to_ends_nothing(console: Console, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as a file on a full disk."""
+    with open("/dev/full", "w") as full:
+        monkeypatch.setattr("sys.stdout", full)
+        console.log = Path("/dev/full")
+        console.say("Stopping …")
+        monkeypatch.undo()
+        with contextlib.suppress(OSError):
+            full.close()
 
 
 def test_ctrl_c_while_starting_ends_the_start(supervisor: Supervisor) -> None:

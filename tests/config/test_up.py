@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import signal
 import socket
 from collections.abc import Iterator
@@ -119,6 +120,8 @@ def test_what_is_killed_is_started_again(running: Program) -> None:
         running.child(name).kill()
         running.wait_for(f"{shown} was killed by signal 9")
         running.wait_for(f"{shown} started again")
+        kept = (Path(running.wait_for(r"Data +(\S+)")) / "logs" / "up.log").read_text()
+        assert re.search(rf"^20\S+T\S+Z  {shown} was killed by signal 9$", kept, re.MULTILINE)
     _web_process(running, address).kill()
     assert status_of(f"{address}/healthz") == 200
     assert status_of(f"{address}/accounts/login/") == 200
