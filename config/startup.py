@@ -23,6 +23,9 @@ from config.supervisor import Service, Supervisor
 WEB_READY_SECONDS = 60.0
 BACKLOG = 1024
 WORKER_CONCURRENCY = 100
+# How long workers wait for their runs (config.workers), and what they need after that.
+DRAIN_SECONDS = 30.0
+SIGN_OFF_SECONDS = 10.0
 WEB = "Web server"
 # Stopped in this order: whoever uses a server before the server.
 APPLICATION, VALKEY, POSTGRES = 0, 1, 2
@@ -149,10 +152,12 @@ def start_application(
 ) -> Mapping[str, Process]:
     """Have web and workers born and kept. Returns their processes by name."""
     born = nursery.deliver()
-    return {
-        name: supervisor.add(Service(name, program.start, APPLICATION, program.log, files=data), born.get(name))
+    patience = float(os.environ.get("WAYMARK_DRAIN_SECONDS", DRAIN_SECONDS)) + SIGN_OFF_SECONDS
+    services = (
+        Service(name, program.start, APPLICATION, program.log, stop_seconds=patience, files=data)
         for name, program in wanted.items()
-    }
+    )
+    return {service.name: supervisor.add(service, born.get(service.name)) for service in services}
 
 
 def wait_for_web(web: Process, listener: socket.socket, data: Path) -> None:

@@ -23,6 +23,7 @@ STABLE_SECONDS = 30.0  # who lived so long starts with a clean record
 PATIENCE_SECONDS = 300.0  # what dies again and again for so long is given up
 LONGEST_WAIT = 16.0
 LAST_SECONDS = 5.0
+QUIET_SECONDS = 1.0  # who stops sooner need not be explained
 TICK_SECONDS = 5.0
 LARGEST_LOG = 16_000_000
 MISFIT = (
@@ -214,15 +215,25 @@ class Supervisor:
 
     def _stop_together(self, services: list[Service], asked: int) -> None:
         """Ask all and wait for all; whoever takes too long, or longer than one more Ctrl-C allows, is ended."""
-        began = time.monotonic()
+        began, is_told = time.monotonic(), False
         while True:
+            spent, hurried = time.monotonic() - began, self.signals.count > asked
             for service in services:
-                service.push(time.monotonic() - began, hurried=self.signals.count > asked)
-            if not any(service.alive for service in services):
+                service.push(spent, hurried)
+            alive = [service for service in services if service.alive]
+            if not alive:
                 break
+            if spent > QUIET_SECONDS and not is_told and not hurried:
+                is_told = True
+                self._say_for_whom_we_wait(alive)
             self.signals.wait(0.1)
         for service in services:
             service.sweep()
+
+    def _say_for_whom_we_wait(self, services: list[Service]) -> None:
+        names = " and ".join(service.name for service in services)
+        most = max(service.stop_seconds for service in services)
+        self._console.say(f"{names} still at work; waiting {most:.0f} s at most. Ctrl-C again does not wait.")
 
 
 def _shorten(log: Path | None) -> None:

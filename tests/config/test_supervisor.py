@@ -7,6 +7,7 @@ import re
 import signal
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -71,6 +72,19 @@ def test_who_does_not_stop_in_time_is_ended(supervisor: Supervisor, tmp_path: Pa
         service = Service("stubborn", lambda: sleeper(tmp_path / "log", stubborn=True), 0, None, stop_seconds=0.2)
         child = supervisor.add(service)
     assert child.poll() == -signal.SIGKILL
+
+
+def test_for_whom_is_waited_and_how_long_is_said_once(
+    supervisor: Supervisor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("config.supervisor.QUIET_SECONDS", 0)
+    with supervisor:
+        for name in ("Worker-1", "Worker-2"):
+            log = tmp_path / name
+            start = partial(sleeper, log, stubborn=True)
+            supervisor.add(Service(name, start, 0, None, stop_seconds=1))
+    words = "Worker-1 and Worker-2 still at work; waiting 1 s at most. Ctrl-C again does not wait."
+    assert capsys.readouterr().out.count(words) == 1
 
 
 def test_another_ctrl_c_does_not_wait(supervisor: Supervisor, tmp_path: Path) -> None:
