@@ -129,7 +129,7 @@ def _secrets() -> list[Part]:
         McpSignIn.objects.values_list("sealed_tokens", flat=True),
     )
     lost = sum(not opens(sealed) for column in kept for sealed in column.iterator())
-    return [Part("Keys", False, f"no line of field_keys opens {lost} stored secrets")] if lost else []
+    return [Part("Keys", False, f"no line of field_keys opens {lost} of the stored secrets")] if lost else []
 
 
 @cache
