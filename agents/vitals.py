@@ -45,21 +45,26 @@ class Part(NamedTuple):
 
 def parts() -> list[Part]:
     """What is vital, each with how it is. Without a database the rest of what it would tell is left out."""
-    there = database_answers()
-    told = [Part("Database", there, "answers" if there else "does not answer"), *_disks(), *_redis()]
-    return [*told, _queue(), _monitor(), *_secrets()] if there else told
+    trouble = database_trouble()
+    told = [
+        Part("Database", not trouble, f"does not answer: {trouble}" if trouble else "answers"),
+        *_disks(),
+        *_redis(),
+    ]
+    return told if trouble else [*told, _queue(), _monitor(), *_secrets()]
 
 
-def database_answers() -> bool:
-    """Whether PostgreSQL takes a new connection and a question. Those in the pools would wait for it."""
+def database_trouble() -> str:
+    """Why PostgreSQL does not take a new connection and a question, in its words or the driver's; empty when it does.
+    Connections of the pools would wait for it."""
     wanted = connections["default"].get_connection_params()
     parameters = {key: value for key, value in wanted.items() if key not in OF_DJANGO}
     try:
         with contextlib.closing(psycopg.connect(**parameters | {"connect_timeout": PATIENCE})) as connection:
             connection.pgconn.send_query(b"SELECT 1")
-            return bool(select.select([connection], [], [], PATIENCE)[0])
-    except psycopg.Error:
-        return False
+            return "" if select.select([connection], [], [], PATIENCE)[0] else f"nothing came within {PATIENCE} s"
+    except psycopg.Error as error:
+        return str(error).strip()
 
 
 def workers() -> int | None:

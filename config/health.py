@@ -16,7 +16,7 @@ def readyz(request: HttpRequest) -> JsonResponse:
     is missing, within seconds also of a server that hangs. The bytes are null where no disk of ours can be seen."""
     workers, free = vitals.workers(), min((free for _, free in vitals.disks()), default=None)
     parts = {
-        "database": vitals.database_answers(),
+        "database": not vitals.database_trouble(),
         "redis": workers is not None,
         "worker": bool(workers),
         "disk": free is None or free >= disk.LEAST,

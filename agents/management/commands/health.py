@@ -16,7 +16,7 @@ class Command(BaseCommand):
         parser.add_argument("--fix", action="store_true", help="put right what was found")
 
     def handle(self, *args: Any, fix: bool, **options: Any) -> None:
-        in_order = not vitals.database_answers() or self._examine(fix=fix)
+        in_order = bool(vitals.database_trouble()) or self._examine(fix=fix)
         parts = vitals.parts()
         for part in parts:
             self.stdout.write(f"{part.name}: {part.text}" + ("" if part.well else " (not well)"))
