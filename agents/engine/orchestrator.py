@@ -26,7 +26,7 @@ from agents.engine.leases import Held, leases
 from agents.engine.limits import Limiter, LimitReached
 from agents.engine.loop import Acted, CoreLoop, LoopEvent, Replied
 from agents.engine.recovery import inbox, recover
-from agents.engine.settle import Settler, give_up
+from agents.engine.settle import ROOM_SECONDS, Settler, give_up
 from agents.engine.shortening import Shortening
 from agents.engine.standing_in import StandIn
 from agents.engine.steps import Steps
@@ -42,7 +42,7 @@ from memory.degrade import Remedy
 from memory.messages import Message, ToolUse
 from memory.models import WAITS, RunStatus, Source, ThreadMessage
 from memory.pictures import Pictures
-from memory.pool import DATABASE_AWAY, orm
+from memory.pool import DATABASE_AWAY, orm, shortage
 from memory.secrets import Unreadable
 from memory.transcript import Transcript
 from tools.cancel import Cancelled, CancelToken
@@ -131,15 +131,30 @@ class Orchestrator:
     @contextlib.contextmanager
     def _left_to_others(self) -> Iterator[None]:
         """Without a word ends only what is not ours to end: a lost lease, or a database that is away (the run is then
-        taken up again when its lease is over)."""
+        taken up again when its lease is over). One that answers, and is only short of something, keeps the run."""
         try:
             yield
         except journal.LeaseLost:
             log.warning("lease lost", step=self.held.progress.step)
             disown(self.summons.thread.pk)
         except DATABASE_AWAY as error:
-            log.warning("database away, run left for its next worker", error=str(error))
             disown(self.summons.thread.pk)
+            if not (lacks := shortage(error)) or not self._waits_for_room(lacks):
+                log.warning("database away, run left for its next worker", error=str(error))
+
+    def _waits_for_room(self, lacks: str) -> bool:
+        """Let go of the run until there is room, and say so if there is room for that. False: not even that."""
+        settler = Settler(self.summons.thread, self.summons.agentable, self.held.lease)
+        try:
+            with contextlib.suppress(*DATABASE_AWAY):
+                settler.wait_for_room(lacks)
+                return True
+            journal.give_back(self.held.lease, ROOM_SECONDS)
+        except (journal.LeaseLost, *DATABASE_AWAY):
+            return False
+        finally:
+            log.error("run waits for room in the database", lacks=lacks, step=self.held.progress.step)
+        return True
 
     def _settled(self, ending: Ending) -> Ending:
         """Settle. When a hook of the agent's kind fails then, the run ends as broken without it: taken up again it
