@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from memory.messages import ToolUse
 from memory.pool import DATABASE_AWAY, standing_still_is_away
 from memory.text import clean
-from tools.attempts import STOPPED, Attempt, Result
+from tools.attempts import Attempt, Result
 from tools.base import UNCERTAIN, Effect, HowFar, ToolContext, ToolError
 from tools.cancel import Cancelled, CancelToken
 from tools.parallel import at_once, times_of
@@ -111,7 +111,7 @@ class Executor:
         except ToolError as error:
             return attempt.fails(str(error), error.sources)
         except Cancelled:
-            return attempt.cancelled(STOPPED)
+            return attempt.stopped(stop.reason)
         except Exception as error:
             log.exception("tool failed", tool=attempt.call.name)
             return attempt.broke_off(type(error).__name__)
@@ -120,7 +120,8 @@ class Executor:
         assert attempt.tool is not None
         if not self.cancel.is_set():
             return attempt.broke_off(f"timed out after {attempt.tool.timeout_seconds:g} s")
-        return attempt.broke_off("stopped by the user") if attempt.effect in UNCERTAIN else attempt.cancelled(STOPPED)
+        why = self.cancel.reason
+        return attempt.broke_off(why) if attempt.effect in UNCERTAIN else attempt.stopped(why)
 
     def _call(self, attempt: Attempt, stop: CancelToken) -> Result:
         assert attempt.tool is not None

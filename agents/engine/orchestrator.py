@@ -45,7 +45,7 @@ from memory.pictures import Pictures
 from memory.pool import DATABASE_AWAY, orm, shortage
 from memory.secrets import Unreadable
 from memory.transcript import Transcript
-from tools.cancel import Cancelled, CancelToken
+from tools.cancel import BY_USER, Cancelled, CancelToken
 from tools.recorded import recorded
 
 log = structlog.get_logger(__name__)
@@ -113,7 +113,8 @@ class Orchestrator:
             try:
                 ending = self._settled(self._ending())
             except HandedOver:
-                journal.hand_over(lease)
+                # Of a model call that was cut off nobody knows what it has cost: it stays open, as after a death.
+                (journal.give_back if self.held.cut_off else journal.hand_over)(lease)
                 bell.ring(lease.run_id)
                 log.info("run handed over", step=progress.step)
             except Parked as parked:
@@ -191,7 +192,7 @@ class Orchestrator:
                 steps = Steps(self.summons, self.held, self._thinker(provider, history, stand_in))
                 ending = self._run(steps, history)
                 # A run that is to stop does not wait first: it would be taken up again at once, to wait again.
-                waits = ending.status in WAITS and self.held.cancel.is_set()
+                waits = ending.status in WAITS and self.held.cancel.reason == BY_USER
                 return Ending.stopped(self.held.lease.run_id, steps.thinker.settled) if waits else ending
         except (HandedOver, Parked, journal.LeaseLost, *DATABASE_AWAY):
             raise
@@ -208,6 +209,8 @@ class Orchestrator:
             for event in self._loop(steps, history.messages, unanswered).run():
                 self._handle(event, steps)
         except Cancelled:
+            if self.held.cut_off:
+                raise HandedOver from None
             return Ending.stopped(self.held.lease.run_id, thinker.settled)
         except LimitReached as limit:
             return Ending.limited(limit, thinker.settled)

@@ -13,6 +13,7 @@ from pydantic import Field
 from memory.text import clip
 from tools import files
 from tools.base import Arguments, Effect, Outcome, Reversal, Risk, Tool, ToolContext, ToolError, Wording
+from tools.cancel import BY_USER
 from tools.changes import Change, UndoRecord
 from tools.file_models import Writer
 from tools.file_settling import is_all_agents_own, remember_folders, settle, sources_of
@@ -188,21 +189,27 @@ def _told(ended: Ended, changes: Sequence[Change]) -> str:
 
 
 def _killed(ended: Ended) -> str:
-    how = "stopped by the user" if ended.ending is Ending.STOPPED else "killed"
+    how = BY_USER if _is_by_user(ended) else "cut off" if ended.ending is Ending.STOPPED else "killed"
     return f"{how} after {ended.seconds:.1f} s"
+
+
+def _is_by_user(ended: Ended) -> bool:
+    return ended.ending is Ending.STOPPED and ended.why == BY_USER
 
 
 def _how_it_ended(ended: Ended) -> str:
     if ended.ending is Ending.OVER:
         missing = " Is there such a program?" if ended.code == _NOT_FOUND else ""
         return f"Exit code {ended.code} after {ended.seconds:.1f} s.{missing}"
-    why = _why_killed(ended.ending)
+    why = _why_killed(ended)
     return f"It was {_killed(ended)}{f': {why}' if why else '.'} What it had changed by then is changed."
 
 
-def _why_killed(ending: Ending) -> str:
+def _why_killed(ended: Ended) -> str:
     most = files.in_words(settings.WAYMARK_WORKSPACE_BYTES)
-    match ending:
+    match ended.ending:
+        case Ending.STOPPED if not _is_by_user(ended):
+            return f"{ended.why}; it may be run again."
         case Ending.TIME:
             return "that is the longest a command may take. If it waited for input or a terminal: there is none."
         case Ending.MEMORY:

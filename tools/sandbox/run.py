@@ -51,6 +51,7 @@ class Ending(StrEnum):
 class Ended:
     """
     code: of its exit; None when it was ended. clean: whether nothing of it is left, which is certain.
+    why: it was stopped (`tools.cancel`), else empty.
     """
 
     ending: Ending
@@ -58,6 +59,7 @@ class Ended:
     output: Output
     seconds: float
     clean: bool
+    why: str = ""
 
 
 @dataclass(slots=True)
@@ -118,7 +120,7 @@ def run(folder: Folder, argv: Sequence[str], cancel: CancelToken, seconds: float
     if cancel.is_set():
         ending = Ending.STOPPED
     seconds = time.monotonic() - watch.began
-    return Ended(ending, code if ending is Ending.OVER else None, watch.output, seconds, clean)
+    return Ended(ending, code if ending is Ending.OVER else None, watch.output, seconds, clean, cancel.reason)
 
 
 @contextlib.contextmanager
