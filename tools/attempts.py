@@ -81,14 +81,17 @@ class Attempt:
         """It was begun and has ended without an effect, because its run stops (`tools.cancel`)."""
         return self.cancelled(STOPPED if why == BY_USER else CUT_OFF.format(why=why))
 
-    def broke_off(self, how: str) -> "Result":
+    def broke_off(self, how: str, said: str = "", sources: Sequence[str] = ()) -> "Result":
         """It was begun and has no result. What acts on the world may have done so all the same (invariant I6)."""
         if self.effect not in UNCERTAIN:
             return self.fails(f"The tool broke off: {how}.")
-        return self.unknown(how)
+        return self.unknown(how, said, sources)
 
-    def unknown(self, how: str) -> "Result":
-        return Result(self, ActionStatus.UNKNOWN, UNKNOWN.format(how=how))
+    def unknown(self, how: str, said: str = "", sources: Sequence[str] = ()) -> "Result":
+        text = UNKNOWN.format(how=how)
+        if said:
+            text += f"\n{self._labelled(observation(said), sources)}"
+        return Result(self, ActionStatus.UNKNOWN, text, sources=sources)
 
     def _labelled(self, text: str, sources: Sequence[str]) -> str:
         """Text of strangers says what it is, whichever tool brings it (mission D10)."""

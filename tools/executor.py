@@ -15,7 +15,7 @@ from memory.messages import ToolUse
 from memory.pool import DATABASE_AWAY, standing_still_is_away
 from memory.text import clean
 from tools.attempts import Attempt, Result
-from tools.base import UNCERTAIN, Effect, HowFar, ToolContext, ToolError
+from tools.base import UNCERTAIN, BrokeOff, Effect, HowFar, ToolContext, ToolError
 from tools.cancel import Cancelled, CancelToken
 from tools.parallel import at_once, times_of
 from tools.registry import AnyTool
@@ -103,7 +103,7 @@ class Executor:
             raise
         except Exception as error:
             log.exception("tool failed", tool=attempt.call.name)
-            raise ToolError(f"The tool broke off: {type(error).__name__}.") from error
+            raise ToolError(f"The tool broke off: {_how(error)}.") from error
 
     def _guarded(self, attempt: Attempt, stop: CancelToken) -> Result:
         try:
@@ -112,9 +112,12 @@ class Executor:
             return attempt.fails(str(error), error.sources)
         except Cancelled:
             return attempt.stopped(stop.reason)
+        except BrokeOff as error:
+            log.warning("tool broke off", tool=attempt.call.name, how=str(error))
+            return attempt.broke_off(str(error), error.said, error.sources)
         except Exception as error:
             log.exception("tool failed", tool=attempt.call.name)
-            return attempt.broke_off(type(error).__name__)
+            return attempt.broke_off(_how(error))
 
     def _left_behind(self, attempt: Attempt) -> Result:
         assert attempt.tool is not None
@@ -149,6 +152,13 @@ def validated(tools: Mapping[str, AnyTool], call: ToolUse, position: int, action
     except ValidationError as error:
         return Attempt(action_id, position, call, tool, None, _explain(error))
     return Attempt(action_id, position, call, tool, arguments, "")
+
+
+def _how(error: Exception) -> str:
+    """What broke a tool that had not foreseen it, in words that end a sentence."""
+    if isinstance(error, DATABASE_AWAY):
+        return "the database went away"
+    return getattr(error, "strerror", None) or "there was a fault in Waymark, of which the log has the details"
 
 
 def _explain(error: ValidationError) -> str:
