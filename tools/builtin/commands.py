@@ -10,6 +10,7 @@ from uuid import UUID
 from django.conf import settings
 from pydantic import Field
 
+from memory.pool import DATABASE_AWAY, shortage
 from memory.text import clip
 from tools import files
 from tools.base import Arguments, Effect, Outcome, Reversal, Risk, Tool, ToolContext, ToolError, Wording
@@ -19,7 +20,7 @@ from tools.file_models import Writer
 from tools.file_settling import is_all_agents_own, remember_folders, settle, sources_of
 from tools.sandbox import selftest
 from tools.sandbox.listing import Scan
-from tools.sandbox.run import Ended, Ending, run
+from tools.sandbox.run import Ended, Ending, NotStarted, run
 
 # Of more files than this what a command did is not kept: nobody looks through such a list.
 MOST_CHANGES: Final = 500
@@ -101,11 +102,16 @@ class RunCmd(Tool[Command]):
         try:
             folder = files.ready(context.thread_id)
             _, before = settle(context.thread_id, files.Hand(Writer.USER, context.sources), keep=True)
-        except files.FileRefused as refused:
-            raise ToolError(f"{refused} Nothing was run.") from refused
-        sources = sources_of(context.thread_id, before.files.values())
+            sources = sources_of(context.thread_id, before.files.values())
+        except (files.FileRefused, OSError) as refused:
+            raise ToolError(f"{files.reason(refused)} Nothing was run.") from refused
+        except DATABASE_AWAY as error:
+            raise ToolError(f"{shortage(error) or 'The database was away.'} Nothing was run.") from error
         context.cancel.check()
-        ended = run(folder, argv, context.cancel)
+        try:
+            ended = run(folder, argv, context.cancel)
+        except NotStarted as error:
+            raise ToolError(f"The sandbox cannot be started: {files.reason(error)} Nothing was run.") from error
         changes, after = _looked_up(context.thread_id, hand)
         remember_folders(context.thread_id, after.folders - before.folders)
         sources += sources_of(context.thread_id, after.files.values())

@@ -47,6 +47,10 @@ class Ending(StrEnum):
     OUTPUT = "output"
 
 
+class NotStarted(OSError):
+    """The sandbox cannot be started."""
+
+
 @dataclass(frozen=True, slots=True)
 class Ended:
     """
@@ -108,7 +112,8 @@ def run(folder: Folder, argv: Sequence[str], cancel: CancelToken, seconds: float
         folder: which is there; when it goes meanwhile, with its agent, it is not made anew.
 
     Raises:
-        OSError: the sandbox cannot be started.
+        NotStarted: nothing was run.
+        OSError: the sandbox did not come about in time, or broke.
     """
     limit = settings.WAYMARK_COMMAND_SECONDS if seconds is None else seconds
     with _started(folder, list(argv)) as (process, first):
@@ -140,6 +145,8 @@ def _started(folder: Folder, argv: list[str]) -> Iterator[tuple[subprocess.Popen
                     start_new_session=True,
                     cwd="/",
                 )
+        except OSError as error:
+            raise NotStarted(*error.args) from error
         finally:
             os.close(tell)
         try:
