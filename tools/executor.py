@@ -12,13 +12,13 @@ import structlog
 from pydantic import ValidationError
 
 from memory.messages import ToolUse
-from memory.pool import DATABASE_AWAY, standing_still_is_away
+from memory.pool import DATABASE_AWAY, orm, standing_still_is_away
 from memory.text import clean
 from tools.attempts import Attempt, Result
 from tools.base import UNCERTAIN, BrokeOff, Effect, HowFar, ToolContext, ToolError
 from tools.cancel import Cancelled, CancelToken
 from tools.parallel import at_once, times_of
-from tools.registry import AnyTool
+from tools.registry import AnyTool, why_off
 
 log = structlog.get_logger(__name__)
 
@@ -136,6 +136,11 @@ class Executor:
         return ToolContext(*whose, stop, tuple(self.sources), self.offers, tell)
 
     def validate(self, call: ToolUse, position: int, action_id: UUID) -> Attempt:
+        if call.name not in self.tools:
+            with orm():
+                why = why_off(self.user_id, call.name)
+            if why:
+                return Attempt(action_id, position, call, None, None, f"{why} Nothing was done.")
         return validated(self.tools, call, position, action_id)
 
 

@@ -14,6 +14,7 @@ from agents.signed_in import SignedInRequest, signed_in
 from goals.context import build
 from goals.forms import MessageForm
 from goals.trail import latest_steps, needs, spenders
+from tools.mcp.services import waiting_of
 
 
 @require_GET
@@ -23,7 +24,7 @@ def home(request: SignedInRequest) -> HttpResponse:
         return redirect("welcome")
     shell = build(request.user)
     places = shell.places()
-    waiting = needs(request.user, places)
+    waiting, servers_off = needs(request.user, places), waiting_of(request.user)
     return render(
         request,
         "home.html",
@@ -34,6 +35,8 @@ def home(request: SignedInRequest) -> HttpResponse:
             "now": timezone.localtime(),
             "steps": latest_steps(request.user, places, {need.place.thread for need in waiting}),
             "needs": waiting,
+            "servers_off": servers_off,
+            "count": len(waiting) + len(servers_off),
             "spend": spenders(request.user, places, shell.spent),
         },
     )
