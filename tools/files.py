@@ -26,6 +26,7 @@ from tools.file_changes import change, recorded
 from tools.file_models import FileWrite, Workspace, WorkspaceFile, Writer
 from tools.models import ActionStatus, AgentAction
 from tools.sandbox.beneath import OutOfReach, parts_of
+from tools.sandbox.disk import NEARLY_FULL, is_nearly_full
 from tools.sandbox.folder import Folder
 from tools.sandbox.listing import Entry, Scan
 from tools.sandbox.staging import Content
@@ -67,6 +68,8 @@ def write(thread_id: UUID, path: str, chunks: Iterator[bytes], hand: Hand) -> Un
     Raises:
         FileRefused: the path leads nowhere, something else is there, or there is no room. Nothing was written.
     """
+    if is_nearly_full():
+        raise FileRefused(NEARLY_FULL)
     parts, folder = named(path), ready(thread_id)
     staged = folder.staged / str(hand.call or new_id())
     try:

@@ -19,6 +19,7 @@ from tools.changes import Change, UndoRecord
 from tools.file_models import Writer
 from tools.file_settling import is_all_agents_own, remember_folders, settle, sources_of
 from tools.sandbox import selftest
+from tools.sandbox.disk import NEARLY_FULL, is_nearly_full
 from tools.sandbox.listing import Scan
 from tools.sandbox.run import Ended, Ending, NotStarted, run
 
@@ -98,6 +99,8 @@ class RunCmd(Tool[Command]):
         if why := selftest.reason():
             raise ToolError(why)
         argv = words_of(arguments.command)
+        if is_nearly_full():
+            raise ToolError(f"{NEARLY_FULL} Nothing was run.")
         hand = files.Hand(Writer.COMMAND, context.sources)
         try:
             folder = files.ready(context.thread_id)
@@ -107,6 +110,8 @@ class RunCmd(Tool[Command]):
             raise ToolError(f"{files.reason(refused)} Nothing was run.") from refused
         except DATABASE_AWAY as error:
             raise ToolError(f"{shortage(error) or 'The database was away.'} Nothing was run.") from error
+        if over := _over(before):
+            raise ToolError(f"{over} Nothing was run. Delete files first.")
         context.cancel.check()
         try:
             ended = run(folder, argv, context.cancel)
@@ -116,7 +121,7 @@ class RunCmd(Tool[Command]):
         remember_folders(context.thread_id, after.folders - before.folders)
         sources += sources_of(context.thread_id, after.files.values())
         record = _record(changes, after.odd - before.odd, whole=after.whole)
-        told, summary = _told(ended, changes), _summary(arguments, ended)
+        told, summary = _told(ended, changes, _over(after)), _summary(arguments, ended)
         return Outcome(told, summary, record, sources=list(dict.fromkeys(sources)))
 
 
@@ -186,9 +191,17 @@ def _summary(arguments: Command, ended: Ended) -> str:
     return f"{clip(arguments.command, 80)}{how}"
 
 
-def _told(ended: Ended, changes: Sequence[Change]) -> str:
+def _over(scan: Scan) -> str:
+    """By how much there is too much in a workspace, as a sentence; empty when there is not."""
+    most = settings.WAYMARK_WORKSPACE_BYTES
+    if scan.bytes <= most:
+        return ""
+    return f"The workspace is full: it holds {files.in_words(scan.bytes)}, and may hold {files.in_words(most)}."
+
+
+def _told(ended: Ended, changes: Sequence[Change], over: str) -> str:
     output = ended.output.text().strip("\n")
-    lines = [_how_it_ended(ended), *_what_changed(changes)]
+    lines = [_how_it_ended(ended), *([over] if over else ()), *_what_changed(changes)]
     if ended.output.dropped:
         lines.append(f"It wrote {ended.output.total:,} bytes; {ended.output.dropped:,} of them are left out below.")
     return "\n".join([*lines, "Output:", output] if output else [*lines, "It wrote nothing."])
@@ -226,6 +239,8 @@ def _why_killed(ended: Ended) -> str:
             return f"the workspace held more than {most} or {settings.WAYMARK_WORKSPACE_FILES:,} files."
         case Ending.OUTPUT:
             return "it wrote without end."
+        case Ending.DISK:
+            return "the disk of this server is nearly full."
     return ""
 
 
