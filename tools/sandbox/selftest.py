@@ -130,7 +130,7 @@ def tried() -> str:
 
 def _tried_in(folder: Folder) -> str:
     folder.make()
-    ended = run(folder, ["/bin/sh", "-c", _PROBES.replace("CALLS", _calls())], CancelToken(), _SECONDS)
+    ended = run(folder, ["/bin/sh", "-c", _PROBES.replace("CALLS", _calls())], CancelToken(), _SECONDS, is_trial=True)
     if ended.ending is not Ending.OVER or ended.code != 0:
         words = ended.output.text().strip().splitlines()
         return f"the sandbox could not be started: {words[-1] if words else ended.ending}"

@@ -182,7 +182,7 @@ def test_a_lost_lease_is_not_written_down_as_the_users_stop(
     goal: Goal, rung: list[UUID], llm: LLMServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def lose(self: Record, *args: object) -> None:
-        self.held.lose("the worker stops")
+        self.held.lose()
         self.held.cancel.check()
 
     llm.script([Reply(calls=[NOTE])])
