@@ -4,19 +4,24 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 from django.test import Client
 from pytest_django import Settings
 
+from agents import plans, services
+from agents.engine import jobs
 from agents.models import AgentTask, PlanItem, TaskStatus
 from agents.plans import PlannedStep, PlannedTask, make_plan
 from agents.services import assistant_of
 from agents.undoing import take_back
 from goals.models import Goal
 from memory.models import AgentRun
+from tests.agents.engine.test_recovery import expire_leases
 from tests.llm_script import Reply
 from tests.llm_server import LLMServer
+from tests.world import Killed
 from tools.models import AgentAction
 
 type Say = Callable[[str], AgentRun]
@@ -143,6 +148,38 @@ def test_a_proven_step_of_the_same_words_stays_done_in_a_new_plan(goal: Goal, sa
     take_back(AgentAction.objects.get(tool="write_file"), goal.user)
     does(say, llm, PLAN)
     assert states(goal)["1.1"] == "open", "its proof was gone"
+
+
+@pytest.mark.parametrize("moment", ["before it is made", "before it is on record"])
+def test_a_new_plan_is_neither_lost_nor_doubled_by_a_death(
+    moment: str, goal: Goal, say: Say, llm: LLMServer, rung: list[UUID], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The old one holds until the new one is there with all that it takes over, in one commit."""
+    does(say, llm, PLAN, LIST, closes(("file", "list.md")))
+    before = states(goal)
+    again: Call = ("make_plan", {"tasks": [task("Shoes", "Pay", "Write a list")]})
+    llm.reset()
+    llm.script([Reply(calls=[again]), Reply("It is planned anew.")])
+    make, once = plans.make_plan, iter([Killed()])
+
+    def dies(*arguments: Any) -> list[PlanItem]:
+        made = make(*arguments) if moment == "before it is on record" else []
+        for killed in once:
+            raise killed
+        return made or make(*arguments)
+
+    monkeypatch.setattr(plans, "make_plan", dies)
+    accepted = services.send_message(goal.thread, "Think again")
+    assert accepted.run_id
+    with pytest.raises(Killed):
+        jobs.run(str(rung.pop()))
+    assert states(goal) == before
+    expire_leases()
+    jobs.run(str(accepted.run_id))
+    assert AgentRun.objects.get(pk=accepted.run_id).status == "succeeded"
+    assert states(goal) == {"1": "open", "1.1": "open", "1.2": "done"}
+    assert PlanItem.objects.count() == 5 + 3
+    assert len(llm.requests) == 2, "nothing was asked again"
 
 
 @pytest.mark.parametrize("tool", ["write_file", "create_note"])
