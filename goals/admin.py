@@ -1,8 +1,8 @@
-"""Staff pages of goals, of what the clock begins, and of what is measured: their lists show nothing private."""
+"""Staff pages of goals, of what the clock begins, of what is measured, and of feeds: lists show nothing private."""
 
 from django.contrib import admin
 
-from goals.models import Goal, Measurement, Schedule, Target
+from goals.models import Feed, FeedItem, Goal, Measurement, Schedule, Target
 from memory.admin_base import ReadOnlyAdmin
 
 
@@ -53,3 +53,25 @@ class MeasurementAdmin(ReadOnlyAdmin[Measurement]):
     search_fields = ["user__email"]
     ordering = ["-id"]
     fields = ["user", "thread", "value", "day", "note", "author", "sources", "message", "action", "created_at"]
+
+
+@admin.register(Feed)
+class FeedAdmin(ReadOnlyAdmin[Feed]):
+    list_display = ["id", "user", "day", "since", "until", "run", "written_at"]
+    list_select_related = ["user"]
+    search_fields = ["user__email"]
+    ordering = ["-id"]
+    fields = ["user", "thread", "day", "since", "until", "facts", "sources", "run", "brief", "written_at", "created_at"]
+
+
+@admin.register(FeedItem)
+class FeedItemAdmin(ReadOnlyAdmin[FeedItem]):
+    list_display = ["id", "user", "feed", "kind", "rating", "dismissed_at", "created_at"]
+    list_filter = ["kind", "rating", ("dismissed_at", admin.EmptyFieldListFilter)]
+    list_select_related = ["user", "feed"]
+    search_fields = ["user__email"]
+    ordering = ["-id"]
+    fields = [
+        *("user", "feed", "thread", "place", "kind", "title", "body", "evidence", "sources"),
+        *("rating", "dismissed_at", "created_at"),
+    ]

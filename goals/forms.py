@@ -123,10 +123,7 @@ class ProfileForm(forms.Form):
         help_text=_("Type a city, such as Europe/Vienna. Agents and pages use its times."),
     )
     feed_at = forms.TimeField(
-        label=_("Daily feed at"),
-        required=False,
-        widget=forms.TimeInput(attrs={"type": "time"}, format="%H:%M"),
-        help_text=_("Then your assistant writes what has come about across your goals. Empty: never."),
+        label=_("Every day at"), required=False, widget=forms.TimeInput(attrs={"type": "time"}, format="%H:%M")
     )
     quiet_from = forms.TimeField(
         label=_("Quiet from"), required=False, widget=forms.TimeInput(attrs={"type": "time"}, format="%H:%M")

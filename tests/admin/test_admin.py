@@ -24,9 +24,9 @@ from agents.budgets.models import Budget
 from agents.engine import presence
 from agents.live.stream import redis_client
 from agents.models import AgentTask, DeviceToken, HealthReport, ModelCall, ModelConnection, UserAgent
-from goals.models import Goal, Measurement, Schedule, Target
+from goals.models import Feed, FeedItem, Goal, Measurement, Schedule, Target
 from memory.admin_base import ReadOnlyAdmin
-from memory.models import AgentHistory, AgentRun, Attachment, Learning, Note, RunStatus, Thread
+from memory.models import AgentHistory, AgentRun, Attachment, Document, Learning, Note, RunStatus, Skill, Thread
 from tests.factories import (
     PASSWORD,
     AgentActionFactory,
@@ -36,6 +36,8 @@ from tests.factories import (
     AttachmentFactory,
     BudgetFactory,
     DeviceTokenFactory,
+    DocumentFactory,
+    FeedItemFactory,
     GoalFactory,
     HealthReportFactory,
     HistoryEntryFactory,
@@ -46,6 +48,7 @@ from tests.factories import (
     ModelConnectionFactory,
     NoteFactory,
     ScheduleFactory,
+    SkillFactory,
     TargetFactory,
     ThreadFactory,
     UserAgentFactory,
@@ -64,7 +67,10 @@ MAKERS: dict[type[Model], Callable[[], Any]] = {
     AgentTask: AgentTaskFactory,
     Budget: BudgetFactory,
     Attachment: AttachmentFactory,
+    Document: DocumentFactory,
     DeviceToken: DeviceTokenFactory,
+    Feed: lambda: FeedItemFactory().feed,
+    FeedItem: FeedItemFactory,
     Goal: GoalFactory,
     HealthReport: HealthReportFactory,
     Learning: LearningFactory,
@@ -73,6 +79,7 @@ MAKERS: dict[type[Model], Callable[[], Any]] = {
     ModelCall: ModelCallFactory,
     ModelConnection: ModelConnectionFactory,
     Note: NoteFactory,
+    Skill: SkillFactory,
     Schedule: ScheduleFactory,
     Target: TargetFactory,
     Thread: ThreadFactory,
@@ -155,7 +162,13 @@ def test_looking_is_written_down(desk: Client, staff: User, model: type[Model]) 
 
 
 def test_lists_do_not_show_what_was_learned_planned_or_measured(desk: Client) -> None:
-    private = {Learning: "Learning 1", Schedule: "Look round", Measurement: "63.5", Target: "Weight"}
+    private = {
+        Learning: "Learning 1",
+        Schedule: "Look round",
+        Measurement: "63.5",
+        Target: "Weight",
+        FeedItem: "Item 1",
+    }
     for model, words in private.items():
         MAKERS[model]()
         made = MAKERS[model]()
@@ -324,7 +337,7 @@ def test_a_new_password_of_ones_own_signs_devices_out(desk: Client, staff: User,
 def test_the_index_shows_how_the_parts_are(desk: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     run = AgentRunFactory.create(status=RunStatus.QUEUED)
     AgentRun.objects.filter(pk=run.pk).update(created_at=timezone.now() - timedelta(seconds=99))
-    monkeypatch.setattr("agents.templatetags.health.worker_seen", lambda seconds: False)
+    monkeypatch.setattr("agents.vitals.workers", lambda: 0)
     page = desk.get(reverse("admin:index")).content.decode()
     assert "none seen in the last minute" in page
     assert re.search(r"1 waiting, the oldest for (99|1\d\d) s", page)
