@@ -149,7 +149,10 @@ def _tried_in(folder: Folder) -> str:
     if not ended.clean:
         return "a process outlived its command"
     found = dict(line.partition(" ")[::2] for line in ended.output.text().splitlines())
-    _programs = frozenset(found.get("programs", "").split())
+    there = frozenset(found.get("programs", "").split())
+    if there != _programs:
+        log.info("programs for commands", here=sorted(there))
+    _programs = there
     return _first_broken(found)
 
 
