@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Final
 from uuid import UUID
@@ -13,7 +14,19 @@ from pydantic import Field
 from memory.pool import DATABASE_AWAY, shortage
 from memory.text import clip
 from tools import files
-from tools.base import Arguments, Effect, Outcome, Reversal, Risk, Tool, ToolContext, ToolError, Topic, Wording
+from tools.base import (
+    Arguments,
+    Effect,
+    Outcome,
+    Reversal,
+    Risk,
+    Tool,
+    ToolContext,
+    ToolError,
+    ToolSpec,
+    Topic,
+    Wording,
+)
 from tools.cancel import BY_USER
 from tools.changes import Change, UndoRecord
 from tools.file_models import Writer
@@ -57,7 +70,7 @@ class RunCmd(Tool[Command]):
     topic = Topic.FILES
     description = (
         "Run a program in a sandbox, in your workspace: no network, no input, nothing outside of the workspace. For "
-        "example `ruff check src` or `python3 report.py`. Programs that can do anything need the user's approval."
+        "example `grep -rn total src` or `python3 report.py`. Programs that can do anything need the user's approval."
     )
     wording = Wording("terminal", "Run a command", "Running a command", "Ran a command", "Could not run a command")
     effect = Effect.NON_IDEMPOTENT
@@ -72,6 +85,16 @@ class RunCmd(Tool[Command]):
 
     def withheld(self) -> str:
         return selftest.reason()
+
+    def spec(self) -> ToolSpec:
+        """With what there is here, so that nobody loses a step, or an approval, on finding out."""
+        spec, there = super().spec(), selftest.programs()
+        if there is None:
+            return spec
+        has = [each for each in selftest.PROGRAMS if each in there]
+        lacks = [each for each in selftest.PROGRAMS if each not in there]
+        parts = [f"{verb}: {', '.join(names)}." for verb, names in (("Here are", has), ("Not here", lacks)) if names]
+        return replace(spec, description=" ".join([spec.description, *parts]))
 
     def risk_of(self, arguments: Command) -> Risk:
         try:
