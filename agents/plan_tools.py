@@ -10,7 +10,7 @@ from agents.plans import MOST_TASKS, PlannedTask
 from agents.refusals import Refused
 from agents.tools import CreateTask
 from memory.models import Thread
-from memory.text import clip
+from memory.text import clip, visible
 from tools import registry
 from tools.base import Arguments, Effect, Outcome, Reversal, Tool, ToolContext, ToolError, Topic, Wording
 from tools.models import ActionStatus, AgentAction
@@ -46,9 +46,9 @@ class MakePlan(Tool[PlanAsked]):
         abstract = [step.title for task in arguments.tasks for step in task.subtasks if not _does(step.tool, context)]
         if abstract and not _was_sent_back(context):
             raise ToolError(
-                f"{_SENT_BACK}{clip('; '.join(abstract), 500)}. Make it a deed and name its tool: one that you have, "
-                "and that does more than look, plan or talk; or leave it out. If it must stay as it is, send the plan "
-                "again."
+                f"{_SENT_BACK}{clip(visible('; '.join(abstract)), 500)}. Make it a deed and name its tool: one that "
+                "you have, and that does more than look, plan or talk; or leave it out. If it must stay as it is, send "
+                "the plan again."
             )
         try:
             items = plans.make_plan(Thread.objects.get(pk=context.thread_id), arguments.tasks)

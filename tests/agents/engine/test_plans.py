@@ -116,7 +116,7 @@ def test_an_open_plan_is_told_when_it_has_changed_and_not_with_every_message(
 def test_steps_that_no_tool_does_are_sent_back_once(goal: Goal, say: Say, llm: LLMServer) -> None:
     """Such as are words alone, or name a tool that there is not, that is off, or that can prove nothing."""
     Goal.objects.update(modes={"create_note": "off"})
-    tools = {"Think": "", "Dream": "dream", "Keep": "create_note", "Look": "list_dir", "Say": "send_message"}
+    tools = {"Think": "", "Dr\u202eeam": "dream", "Keep": "create_note", "Look": "list_dir", "Say": "send_message"}
     steps = [
         "Understand",
         *(step(title, tool) for title, tool in tools.items()),
