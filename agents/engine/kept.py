@@ -11,10 +11,11 @@ from memory import pool
 # Texts that this process knows to be kept.
 KNOWN: Final = 10_000
 
+# Of a thread that is about to be deleted nothing is kept: its lock is waited for, and then there is no row.
 KEEP = """
 INSERT INTO agents_prompt (thread_id, digest, text)
 SELECT t.id, e.digest, e.text FROM memory_thread t, unnest(%(digests)s::bytea[], %(texts)s::text[]) AS e(digest, text)
-WHERE t.id = %(thread)s ON CONFLICT DO NOTHING
+WHERE t.id = %(thread)s FOR KEY SHARE OF t ON CONFLICT DO NOTHING
 """
 
 _known: OrderedDict[tuple[UUID, bytes], None] = OrderedDict()
