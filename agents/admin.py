@@ -14,7 +14,7 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from agents import tokens
+from agents import prompt_admin, tokens
 from agents.budget_admin import BudgetAdmin
 from agents.budgets.models import Budget
 from agents.costs_admin import ServerPriceAdmin
@@ -110,11 +110,13 @@ class AgentRunAdmin(ReadOnlyAdmin[AgentRun]):
     @admin.display(description="see also")
     def elsewhere(self, run: AgentRun) -> SafeString:
         return format_html(
-            '<a href="{}?run__id__exact={}">actions</a> · <a href="{}?run__id__exact={}">model calls</a>',
+            '<a href="{}?run__id__exact={}">actions</a> · <a href="{}?run__id__exact={}">model calls</a> · '
+            "prompt of the last: {}",
             reverse("admin:tools_agentaction_changelist"),
             run.pk,
             reverse("admin:agents_modelcall_changelist"),
             run.pk,
+            prompt_admin.link(run.calls.last(), "show"),
         )
 
     def has_stop_permission(self, request: HttpRequest) -> bool:

@@ -9,7 +9,9 @@ from django.db.models.functions import TruncDate
 from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, path
 from django.utils import timezone
+from django.utils.safestring import SafeString
 
+from agents import prompt_admin
 from agents.costs_admin import costs
 from agents.models import CallStatus, ModelCall
 from memory.admin_base import ReadOnlyAdmin
@@ -21,15 +23,21 @@ class ModelCallAdmin(ReadOnlyAdmin[ModelCall]):
     change_list_template = "admin/agents/modelcall/change_list.html"
     list_display = [
         *("created_at", "user", "model_there", "status", "step", "attempt"),
-        *("tokens", "cost", "latency_ms"),
+        *("tokens", "cost", "latency_ms", "prompt"),
     ]
+    readonly_fields = ["prompt"]
     list_filter = ["status", "provider", "estimated", ("cost", admin.EmptyFieldListFilter), "created_at"]
     list_select_related = ["run__thread__user", "thread__user", "user"]
     search_fields = ["model", "run__thread__user__email", "thread__user__email", "user__email"]
     ordering = ["-created_at"]
 
     def get_urls(self) -> list[URLPattern]:
-        return [path("costs/", self.admin_site.admin_view(costs), name="costs"), *super().get_urls()]
+        view = self.admin_site.admin_view
+        return [
+            path("costs/", view(costs), name="costs"),
+            path("<uuid:call_id>/prompt/", view(prompt_admin.prompt), name="agents_modelcall_prompt"),
+            *super().get_urls(),
+        ]
 
     @admin.display(ordering="run__thread__user__email")
     def user(self, call: ModelCall) -> str:
@@ -46,6 +54,10 @@ class ModelCallAdmin(ReadOnlyAdmin[ModelCall]):
         counted = (call.input_tokens, call.cached_tokens, call.output_tokens)
         figures = " · ".join("?" if figure is None else f"{figure:,}" for figure in counted)
         return figures + (" (estimated)" if call.estimated else "") + (" (partial)" if call.is_partial else "")
+
+    @admin.display(description="prompt")
+    def prompt(self, call: ModelCall) -> SafeString | str:
+        return prompt_admin.link(call, "Show")
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         response = super().changelist_view(request, extra_context)

@@ -14,6 +14,7 @@ from django.db.models.functions import Now
 
 import agents.budgets.models  # noqa: F401  where Django looks for them
 from agents.agentable import FEED, Agentable, Limits, Trusting, agentable_of
+from agents.model_call import CallStatus as CallStatus, ModelCall as ModelCall, Prompt as Prompt
 from agents.model_connection import ModelConnection as ModelConnection
 from agents.plan_item import PlanItem as PlanItem
 from memory.ids import new_id
@@ -144,75 +145,6 @@ class AgentTask(Agentable):
     def as_note(self) -> tuple[str, str]:
         """Title and body of its report as a note."""
         return clip(self.title, Note.TITLE_LENGTH), self.result[: Note.BODY_LENGTH]
-
-
-class CallStatus(models.TextChoices):
-    STARTED = "started"
-    DONE = "done"
-    FAILED = "failed"
-    CANCELLED = "cancelled"
-
-
-class ModelCall(models.Model):
-    """One call of a model: what it used and what it cost then. Unknown stays null, which is not zero.
-
-    A step of a run names its `run`; a call beside it, such as a summary, its `thread`; a call of an agent that was
-    deleted only its `user` (see `agents.heirs`).
-    """
-
-    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    run = models.ForeignKey(AgentRun, models.CASCADE, null=True, related_name="calls", db_index=False)
-    thread = models.ForeignKey(Thread, models.CASCADE, null=True, related_name="calls", db_index=False)
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, null=True, related_name="+", db_index=False)
-    step = models.PositiveIntegerField(default=0)
-    attempt = models.PositiveIntegerField(default=1, db_default=1)
-    provider = models.CharField(max_length=20)
-    model = models.CharField(max_length=200)
-    status = models.CharField(max_length=20, choices=CallStatus, default=CallStatus.STARTED)
-    input_tokens = models.PositiveBigIntegerField(null=True)
-    output_tokens = models.PositiveBigIntegerField(null=True)
-    cached_tokens = models.PositiveBigIntegerField(null=True)
-    written_tokens = models.PositiveBigIntegerField(null=True, help_text="Part of the input, written to the cache")
-    estimated = models.BooleanField(
-        default=False, db_default=False, help_text="The server did not count; the tokens are Waymark's guess"
-    )
-    answered_by = models.CharField(
-        max_length=200, blank=True, default="", db_default="", help_text="The model that the reply names"
-    )
-    cost = models.DecimalField(max_digits=18, decimal_places=9, null=True, help_text="US dollars; null is unknown")
-    charged = models.DecimalField(
-        max_digits=18, decimal_places=9, null=True, help_text="What budgets count for it; null is what is known"
-    )
-    charged_tokens = models.PositiveBigIntegerField(null=True)
-    latency_ms = models.PositiveIntegerField(null=True)
-    error = models.TextField(blank=True, default="", db_default="")
-    created_at = models.DateTimeField(db_default=Now())
-    finished_at = models.DateTimeField(null=True)
-
-    class Meta:
-        ordering = ["created_at"]
-        constraints = [
-            models.CheckConstraint(
-                condition=models.Q(run=None, thread__isnull=False, user=None)
-                | models.Q(run__isnull=False, thread=None, user=None)
-                | models.Q(run=None, thread=None, user__isnull=False),
-                name="call_of_one",
-            )
-        ]
-        indexes = [
-            models.Index(fields=["run", "step"]),
-            models.Index(fields=["-created_at"]),
-            models.Index(fields=["thread"], condition=models.Q(thread__isnull=False), name="calls_beside_runs"),
-            models.Index(fields=["user"], condition=models.Q(user__isnull=False), name="calls_of_the_deleted"),
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.model} step {self.step} ({self.status})"
-
-    @property
-    def is_partial(self) -> bool:
-        """Whether it broke off, so that the counts are those of its beginning (case COS-02 c)."""
-        return self.status in (CallStatus.FAILED, CallStatus.CANCELLED) and bool(self.output_tokens)
 
 
 class PriceQuerySet(OwnedQuerySet["ModelPrice"]):

@@ -13,6 +13,7 @@ from django.utils import timezone
 from agents.agentable import Agentable
 from agents.connections import Choice, Chosen, choose
 from agents.engine.journal import NextCall
+from agents.engine.kept import keep
 from agents.engine.retries import RetryPolicy
 from agents.models import ModelConnection
 from agents.planned import to_remind_of
@@ -23,6 +24,7 @@ from agents.state import facts
 from memory import pool
 from memory.context import NOTES_LISTED, Context, context_for, learned, noted
 from memory.documents import TOLD, told, told_parameters
+from memory.encoding import dumps
 from memory.hot import columns, instance, load, width
 from memory.marks import mark
 from memory.models import LIVE, Thread, Trigger
@@ -43,6 +45,8 @@ class Summons:
     tools: those that were offered when it began. policy, packs: as they were looked at last (`look_again`).
     choice: the model that answers; the run itself changes it, to the user's stand-in (see `engine.standing_in`).
     stand_in: who answers when the choice is out of reach.
+    kept: the digests of the system prompt and the tools, once they are on record.
+    clipped_seq: the messages before this place of the history are sent cut (see `engine.shortening`).
     """
 
     agentable: Agentable
@@ -60,10 +64,18 @@ class Summons:
     packs: Collection[str] = ()
     is_staff: bool = False
     stand_in: ModelConnection | None = None
+    kept: Sequence[bytes | None] = (None, None)
+    clipped_seq: int | None = None
 
     @property
     def next_call(self) -> NextCall:
-        return NextCall(self.choice.endpoint.kind, self.choice.model)
+        system, tools = self.kept
+        endpoint, from_seq = self.choice.endpoint, self.thread.from_seq
+        return NextCall(endpoint.kind, self.choice.model, system, tools, from_seq, self.clipped_seq)
+
+    def keep_prompt(self) -> None:
+        """Have on record what stands before the history, before a call is started that sends it (mission E2)."""
+        self.kept = keep(self.thread.pk, self.system, dumps(self.specs).decode())
 
     @property
     def converses(self) -> bool:

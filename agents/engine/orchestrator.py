@@ -79,7 +79,9 @@ def work(run_id: UUID) -> None:
 def _summoned(run_id: UUID) -> Summons | None:
     """None: there is nothing to claim, or nothing that could work on it, and the run is given up."""
     try:
-        return summon(run_id)
+        if summons := summon(run_id):
+            summons.keep_prompt()
+        return summons
     except DATABASE_AWAY:
         raise
     except Unreadable as error:

@@ -64,6 +64,7 @@ class Shortening:
             sent, messages = newest, self._archived(LAST_TURN) or newest
         shorter = clipped(messages, CLIPPED)
         if shorter != sent:
+            self.summons.clipped_seq = self.held.progress.next_seq
             yield shorter
 
     def _archived(self, share: float) -> list[Message] | None:
@@ -76,12 +77,14 @@ class Shortening:
         if not archiving.shorten_session(holder, lease.thread_id, self.held.cancel, share):
             return None
         with orm():
-            thread = Thread.objects.get(pk=lease.thread_id)
+            summons.thread = Thread.objects.get(pk=lease.thread_id)
         summaries = last_summaries(lease.thread_id)
-        self.thinker.system = system_prompt(
+        summons.system = system_prompt(
             summons.agentable, summons.context_type, summons.standing, summaries, summons.time_zone
         )
-        return transcript.load(lease.thread_id, thread.from_seq, recorded)
+        summons.keep_prompt()
+        self.thinker.system = summons.system
+        return transcript.load(lease.thread_id, summons.thread.from_seq, recorded)
 
 
 def _named(error: ProviderError, messages: Sequence[Message]) -> ProviderError:

@@ -16,6 +16,7 @@ from agents.budgets.purse import Unpriced
 from agents.budgets.room import OutOfBudget
 from agents.connections import Choice, is_demo
 from agents.engine import payment, thinking
+from agents.engine.kept import keep
 from agents.models import CallStatus, ModelCall
 from agents.prices import prices_of
 from agents.prompts import text
@@ -99,8 +100,8 @@ def _session(entries: Sequence[Entry], length: int) -> str:
 
 def _recorded(reservation: Reservation, choice: Choice, words: str, cancel: CancelToken) -> Reply:
     """One call with its row: started and paid for before, and whatever became of it after."""
-    row = _started(reservation, choice)
-    since, system = time.monotonic(), text("summary")
+    system = text("summary")
+    row, since = _started(reservation, choice, system, words), time.monotonic()
     try:
         most = payment.reserve_beside(row, choice, system + words)
         reply = thinking.ask(choice, system, words, cancel, most)
@@ -120,13 +121,15 @@ def _recorded(reservation: Reservation, choice: Choice, words: str, cancel: Canc
     return reply
 
 
-def _started(reservation: Reservation, choice: Choice) -> ModelCall:
+def _started(reservation: Reservation, choice: Choice, *prompt: str) -> ModelCall:
     """Nobody else sums this thread up now, so a call that is still open was left by a worker that died."""
+    system, words = keep(reservation.thread_id, *prompt)
     with orm():
         thread = Thread.objects.get(pk=reservation.thread_id)
         for left in ModelCall.objects.filter(thread=thread, status=CallStatus.STARTED):
             ledger.lose_beside(left)
-        return ModelCall.objects.create(thread=thread, provider=choice.endpoint.kind, model=choice.model)
+        kind, model = choice.endpoint.kind, choice.model
+        return ModelCall.objects.create(thread=thread, provider=kind, model=model, system=system, words=words)
 
 
 def _finished(

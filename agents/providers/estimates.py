@@ -43,7 +43,7 @@ def of_request(request: ModelRequest) -> int:
 
 
 def of_blocks(blocks: Iterable[Block]) -> int:
-    return sum(of_text(_text(block)) + (PER_PICTURE if block.type == "image" else 0) for block in blocks)
+    return sum(of_text(text_of(block)) + (PER_PICTURE if block.type == "image" else 0) for block in blocks)
 
 
 def of_text(text: str) -> int:
@@ -51,7 +51,8 @@ def of_text(text: str) -> int:
     return math.ceil(max(size / BYTES_PER_TOKEN, len(text.split()) * TOKENS_PER_WORD))
 
 
-def _text(block: Block) -> str:
+def text_of(block: Block) -> str:
+    """What of a block is words for the model."""
     match block.type:
         case "text" | "thinking":
             return block.text

@@ -8,7 +8,8 @@ from django.urls import reverse
 from playwright.sync_api import Browser, Page
 from pytest_django.live_server_helper import LiveServer
 
-from memory.models import Thread
+from agents.engine.kept import keep
+from memory.models import AgentRun, Thread
 from tests.browser.conftest import signed_in
 from tests.factories import (
     AgentActionFactory,
@@ -79,6 +80,17 @@ def test_a_call_in_the_transcript_unfolds(page: Page, thread: Thread) -> None:
     assert not call.locator("pre").is_visible()
     call.locator("summary").click()
     assert call.locator("pre").inner_text() == '{\n  "title": "Shoes"\n}'
+
+
+def test_a_section_of_a_prompt_unfolds(page: Page, thread: Thread) -> None:
+    kept = keep(thread.pk, "<core>\nBe brief.\n</core>\n", "[]")
+    ModelCallFactory(run=AgentRun.objects.get(thread=thread), system=kept[0], tools=kept[1], from_seq=1, until_seq=2)
+    page.goto(reverse("admin:agents_modelcall_changelist"))
+    page.get_by_role("link", name="Show", exact=True).click()
+    core = page.locator("details", has_text="core")
+    assert not core.locator("pre").is_visible()
+    core.locator("summary").click()
+    assert "Be brief." in core.locator("pre").inner_text()
 
 
 def test_the_pages_of_rq_are_drawn(page: Page) -> None:

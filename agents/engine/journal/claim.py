@@ -6,7 +6,16 @@ from django.conf import settings
 from psycopg.types.json import Jsonb
 
 from agents.engine.crashpoints import crashpoint
-from agents.engine.journal.fragments import CLOSE_LOST, FENCE, LOST, LOST_NOW, execute, fence_of
+from agents.engine.journal.fragments import (
+    CLOSE_LOST,
+    FENCE,
+    LOST,
+    LOST_NOW,
+    START_CALL,
+    execute,
+    fence_of,
+    start_parameters,
+)
 from agents.engine.journal.rows import Lease, LeaseLost, NextCall, Progress
 from agents.engine.journal.surely import LOCK_THREAD, LOCK_THREAD_OF_RUN, looked_up, surely
 from agents.engine.loop_guard import LoopGuard
@@ -87,9 +96,7 @@ r AS (
     run.metered, {LOST_NOW}, {OPEN_STEP} AS open_step),
 {TAKEN.format(first=FIRST_FREE, only_if=" AND NOT r.open_step")},
 {CLOSE_LOST} AND r.fence > 1),
-c AS (
-  INSERT INTO agents_modelcall (id, run_id, step, attempt, provider, model, status)
-  SELECT %(call)s, id, step, fence, %(provider)s, %(model)s, 'started' FROM r WHERE NOT r.open_step)
+c AS ({START_CALL.format(id="call", attempt="fence")} WHERE NOT r.open_step)
 SELECT r.thread_id, l.user_id, r.step, r.fence, r.status = 'cancelling', r.recoveries, r.retries, r.open_step,
   coalesce((SELECT bool_or(decides) FROM m), false) OR {LEFT_OPEN.format(thread="r.thread_id")},
   r.guard, r.metered, l.sources FROM r, l
@@ -123,12 +130,10 @@ def claim(run_id: UUID, call: NextCall, context: Context) -> Lease | None:
         "most": settings.WAYMARK_MAX_RUNNING_PER_USER,
         "lease": settings.WAYMARK_LEASE_SECONDS,
         "call": call_id,
-        "provider": call.provider,
-        "model": call.model,
         "context": context.text,
         "told": _told(context),
         "crashed": CRASHED,
-    }
+    } | start_parameters(call)
     crashpoint("D1.before")
     rows = surely(lambda: execute(CLAIM, parameters, None), lambda: looked_up(LOCK_THREAD_OF_RUN, CLAIMED, parameters))
     crashpoint("D1.after")

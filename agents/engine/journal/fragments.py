@@ -6,7 +6,7 @@ from typing import Any
 from psycopg import Connection
 from psycopg.types.json import Jsonb
 
-from agents.engine.journal.rows import Lease, Settled
+from agents.engine.journal.rows import Lease, NextCall, Settled
 from memory import pool
 from memory.encoding import dumps
 from memory.messages import BLOCKS, Message
@@ -40,12 +40,18 @@ m AS (
   RETURNING created_at, metadata)"""
 """Cells of which one may be there already: it is replaced, and moves to the end of the thread."""
 
+START_CALL = """
+  INSERT INTO agents_modelcall
+    (id, run_id, step, attempt, provider, model, system, tools, from_seq, clipped_seq, status)
+  SELECT %({id})s::uuid, id, step, {attempt}, %(provider)s, %(model)s, %(system)s, %(tools)s, %(from_seq)s,
+    %(clipped_seq)s, 'started' FROM r"""
+
 SETTLE_CALL = """
 c AS (
   UPDATE agents_modelcall SET status = %(call_status)s, input_tokens = %(input)s, output_tokens = %(output)s,
     cached_tokens = %(cached)s, written_tokens = %(written)s, estimated = %(estimated)s, answered_by = %(answered_by)s,
     cost = %(cost)s, charged = %(charge)s, charged_tokens = %(charge_tokens)s,
-    latency_ms = %(latency)s, error = %(call_error)s, finished_at = clock_timestamp()
+    latency_ms = %(latency)s, error = %(call_error)s, until_seq = %(next_seq)s, finished_at = clock_timestamp()
   FROM r WHERE agents_modelcall.id = %(call)s AND agents_modelcall.status = 'started')"""
 
 TOTALS = """
@@ -113,9 +119,23 @@ def fence_of(lease: Lease) -> dict[str, object]:
     return {"run": lease.run_id, "token": lease.token}
 
 
+def start_parameters(call: NextCall | None) -> dict[str, object]:
+    """What START_CALL needs beside the id; None: no call starts."""
+    call = call or NextCall("", "")
+    return {
+        "provider": call.provider,
+        "model": call.model,
+        "system": call.system,
+        "tools": call.tools,
+        "from_seq": call.from_seq,
+        "clipped_seq": call.clipped_seq,
+    }
+
+
 def settle_parameters(lease: Lease, settled: Settled) -> dict[str, object]:
     return {
         "call": lease.progress.call_id,
+        "next_seq": lease.progress.next_seq,
         "call_status": settled.status,
         "input": settled.usage.input_tokens,
         "output": settled.usage.output_tokens,

@@ -92,10 +92,15 @@ class Settled:
 
 @dataclass(frozen=True, slots=True)
 class NextCall:
-    """The model call that follows at once, so that its start shares the commit."""
+    """The model call that follows at once, so that its start shares the commit; and what is sent with it, as
+    `ModelCall` has it."""
 
     provider: str
     model: str
+    system: bytes | None = None
+    tools: bytes | None = None
+    from_seq: int | None = None
+    clipped_seq: int | None = None
 
 
 class Pulse(NamedTuple):

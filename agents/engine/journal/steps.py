@@ -14,10 +14,12 @@ from agents.engine.journal.fragments import (
     HISTORY,
     PULSE,
     SETTLE_CALL,
+    START_CALL,
     TOTALS,
     as_json,
     entry,
     settle_parameters,
+    start_parameters,
 )
 from agents.engine.journal.rows import (
     ActionOutcome,
@@ -100,10 +102,7 @@ d AS (
     AS e(id uuid, status text, output text, summary text, error text, undo jsonb)
   WHERE agent_actions.id = e.id AND agent_actions.status IN ('intent', 'proposed', 'started')),
 {HISTORY}, {CELLS},
-c AS (
-  INSERT INTO agents_modelcall (id, run_id, step, attempt, provider, model, status)
-  SELECT %(call)s::uuid, id, step, %(fence)s, %(provider)s, %(model)s, 'started' FROM r
-  WHERE %(call)s::uuid IS NOT NULL)
+c AS ({START_CALL.format(id="call", attempt="%(fence)s")} WHERE %(call)s::uuid IS NOT NULL)
 SELECT {PULSE} FROM r
 """
 
@@ -140,10 +139,9 @@ def outcome(
             "guard": as_json(progress.guard.model_dump(mode="json", exclude_defaults=True)) if next_call else None,
             "call": call,
             "first": outcomes[0].id if outcomes else None,
-            "provider": next_call.provider if next_call else "",
-            "model": next_call.model if next_call else "",
             "fence": lease.fence,
-        },
+        }
+        | start_parameters(next_call),
         OUTCOME_LANDED,
         on,
     )
@@ -161,9 +159,7 @@ def outcome_landed(lease: Lease, action_id: UUID) -> Pulse | None:
 CALL_AGAIN = f"""
 WITH r AS (UPDATE memory_agentrun AS run SET {TOTALS} WHERE {FENCE} RETURNING run.id, thread_id, step, status, metered),
 {SETTLE_CALL},
-n AS (
-  INSERT INTO agents_modelcall (id, run_id, step, attempt, provider, model, status)
-  SELECT %(next)s, id, step, %(fence)s, %(provider)s, %(model)s, 'started' FROM r)
+n AS ({START_CALL.format(id="next", attempt="%(fence)s")})
 SELECT {PULSE} FROM r
 """
 
@@ -175,13 +171,7 @@ def call_again(lease: Lease, failed: Settled, next_call: NextCall) -> Pulse:
     pulse = fenced(
         CALL_AGAIN,
         lease,
-        settle_parameters(lease, failed)
-        | {
-            "next": following,
-            "provider": next_call.provider,
-            "model": next_call.model,
-            "fence": lease.fence,
-        },
+        settle_parameters(lease, failed) | start_parameters(next_call) | {"next": following, "fence": lease.fence},
         "EXISTS (SELECT FROM agents_modelcall WHERE id = %(next)s)",
     )
     crashpoint("D2.after")

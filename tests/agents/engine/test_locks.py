@@ -15,11 +15,13 @@ from django.utils import timezone
 
 from agents.engine import journal
 from agents.engine.journal import Lease, Progress, fenced
+from agents.engine.kept import keep
 from agents.engine.leases import Held, Leases
+from agents.models import Prompt
 from goals.models import Goal
 from memory import pool
 from memory.ids import new_id
-from memory.models import AgentRun, RunStatus
+from memory.models import AgentRun, RunStatus, Thread
 from memory.pool import orm_connection
 from tests.llm_script import Reply
 from tests.llm_server import LLMServer
@@ -91,6 +93,17 @@ def test_a_lost_commit_that_lands_while_it_is_looked_up_counts(
         wait_until(somebody_waits, 20)
         other_session.commit()
         assert landed.result(timeout=20)
+
+
+def test_of_a_thread_that_is_being_deleted_no_prompt_is_kept(goal: Goal) -> None:
+    with ThreadPoolExecutor(1) as elsewhere:
+        with transaction.atomic():
+            list(Thread.objects.select_for_update().filter(pk=goal.thread_id))
+            kept = elsewhere.submit(keep, goal.thread_id, "core")
+            wait_until(somebody_waits, 20)
+            Thread.objects.filter(pk=goal.thread_id).delete()
+        assert kept.result(timeout=20)
+    assert not Prompt.objects.exists()
 
 
 def test_after_a_restart_of_the_database_one_statement_fails_and_not_one_for_each_connection(
