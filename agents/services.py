@@ -16,6 +16,7 @@ from agents.attaching import Upload, check_quota, prepared
 from agents.engine import bell, journal
 from agents.engine.posting import Posted, post
 from agents.engine.waits import end_wait
+from agents.lineage import threads_below
 from agents.models import UserAgent
 from agents.prices import set_price
 from agents.refusals import Refused, queue_full, too_many_waiting
@@ -161,7 +162,7 @@ def trust_again(thread: Thread) -> None:
     """Take the mark off a thread, its notes, documents and files: its user has looked at what was read, and vouches."""
     with transaction.atomic():
         forget_sources(thread.pk)  # first: whoever changes a file locks the workspace before the thread
-        Thread.objects.filter(pk=thread.pk).update(sources=[])
+        Thread.objects.filter(pk__in=threads_below(thread.pk)).update(sources=[])
         Note.objects.filter(thread=thread).update(sources=[])
         Learning.objects.filter(thread=thread).update(sources=[])
         Document.objects.filter(thread=thread).update(sources=[])

@@ -1,7 +1,7 @@
 """The feed: gathered without a model, written by the assistant, read, rated, dismissed, talked about (mission A13)."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, time, timedelta
 from functools import partial
 from itertools import chain, islice
@@ -91,11 +91,18 @@ def begin(thread: Thread, now: datetime) -> Feed | None:
     found = [each for each in updates(user, since, threads) if each.thread in threads and str(each.id) not in told]
     if not found:
         return None
-    sources = merged(*(threads[each.thread].thread.sources for each in found))
+    sources = _sources(user, {each.thread for each in found})
     mark(thread.pk, sources, orm_connection())
     return Feed.objects.create(
         user=user, thread=thread, day=day, since=since, until=until, facts=_facts(found), sources=sources
     )
+
+
+def _sources(user: User, threads: Collection[UUID]) -> list[str]:
+    """Whose texts are in what is told of these conversations, and in the wishes. Read after what is told."""
+    marks = Thread.objects.filter(pk__in=threads).values_list("sources", flat=True)
+    rated = (item.sources for items in _rated(user).values() for item in items)
+    return merged(*marks, *rated)
 
 
 def material(feed: Feed) -> str:
@@ -215,10 +222,16 @@ def _of_goal(goal: Goal, facts: Sequence[Fact]) -> str:
 
 
 def _wishes(user: User) -> list[str]:
+    words = {Rating.MORE: "The user wants more like:", Rating.LESS: "The user wants less like:"}
+    return [
+        f"{words[rating]} {'; '.join(item.title for item in items)}" for rating, items in _rated(user).items() if items
+    ]
+
+
+def _rated(user: User) -> Mapping[Rating, Sequence[FeedItem]]:
+    """The last items that their user wants more of, and less."""
     rated = FeedItem.objects.for_user(user).order_by("-created_at")
-    wishes = ((Rating.MORE, "The user wants more like:"), (Rating.LESS, "The user wants less like:"))
-    titles = [list(rated.filter(rating=each).values_list("title", flat=True)[:RATED]) for each, words in wishes]
-    return [f"{words} {'; '.join(liked)}" for (each, words), liked in zip(wishes, titles, strict=True) if liked]
+    return {each: list(rated.filter(rating=each)[:RATED]) for each in (Rating.MORE, Rating.LESS)}
 
 
 def _rule(at: time) -> str:

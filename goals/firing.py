@@ -26,8 +26,10 @@ from goals.quiet import quiet_until
 from goals.schedule import Result, Schedule, ScheduleKind
 from goals.schedules import next_of, said
 from goals.when import instant, latest
+from memory.marks import mark
 from memory.metadata import MessageMetadata
 from memory.models import Author, Source, Thread, ThreadMessage, Trigger
+from memory.pool import orm_connection
 from tools.seen import ADDRESS
 
 log = structlog.get_logger(__name__)
@@ -148,6 +150,8 @@ def _bring(schedule: Schedule, time: str, more: str = "") -> UUID | None:
     """Hand over what is to be done, and more; returns the run that does it."""
     typed = ADDRESS.findall(schedule.intent) if schedule.author == Author.USER else []
     told = MessageMetadata(schedule=schedule.pk, schedule_title=said(schedule), addresses=tuple(typed))
+    if schedule.sources:
+        mark(schedule.thread_id, schedule.sources, orm_connection())
     words = f"{schedule.intent or INTENTS.get(ScheduleKind(schedule.kind), LOOK)}\n\n{more}".strip()
     return _hand_over(schedule, uuid5(schedule.pk, time), words, told, CHECK_IN)
 

@@ -1,5 +1,6 @@
 """Since you last looked: a cursor for each user and device (mission H11)."""
 
+import re
 import secrets
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -18,11 +19,14 @@ from goals.updates import Kind, Update, horizon
 
 SITTING: Final = timedelta(minutes=30)
 """Whoever comes back within it has not been away: what was new then still is."""
+OLDEST: Final = timedelta(days=366)
+"""Nothing older is new."""
 FIRST: Final = timedelta(days=1)
 """What a device is shown that has never looked."""
 MOST: Final = 50
 """Devices of one user whose place is kept."""
 COOKIE: Final = "waymark_device"
+NAME: Final = re.compile(r"[0-9a-f]{32}")
 YEAR: Final = 365 * 24 * 3600
 
 
@@ -36,7 +40,8 @@ class Count:
 
 def device_of(request: HttpRequest) -> str:
     """This browser's name; a new one gets one, which `remember` hands to it."""
-    return request.COOKIES.get(COOKIE, "")[:64] or secrets.token_hex(16)
+    name = request.COOKIES.get(COOKIE, "")
+    return name if NAME.fullmatch(name) else secrets.token_hex(16)
 
 
 def remember(response: HttpResponse, device: str) -> None:
@@ -66,7 +71,7 @@ def since(user: User, device: str) -> datetime:
 
 def seen(user: User, device: str, until: datetime) -> None:
     """A device has shown all until a moment; what is new begins there. An earlier one than before changes nothing."""
-    until = min(until, horizon())
+    until = within_reach(until)
     mine, made = Look.objects.get_or_create(user=user, device=device, defaults={"since": until, "seen": until})
     if not made and until > mine.seen:
         Look.objects.filter(pk=mine.pk).update(since=until, seen=until)
@@ -76,6 +81,12 @@ def _forget_others(user: User) -> None:
     """Browsers that keep no cookies are new each time."""
     kept = Look.objects.for_user(user).order_by("-seen").values("pk")[:MOST]
     Look.objects.for_user(user).exclude(pk__in=kept).delete()
+
+
+def within_reach(moment: datetime) -> datetime:
+    """The moment itself, or the next one to it that makes sense: neither ahead nor older than OLDEST."""
+    now = horizon()
+    return min(max(moment, now - OLDEST), now)
 
 
 def by_place(news: Sequence[Update]) -> Mapping[UUID, Sequence[Update]]:

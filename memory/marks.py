@@ -23,7 +23,7 @@ MARK = f"""
 UPDATE memory_thread SET sources = sources || (
   SELECT coalesce(jsonb_agg(source), '[]') FROM jsonb_array_elements(%(sources)s) AS source
   WHERE NOT sources @> jsonb_build_array(source))
-WHERE id = %(thread)s AND NOT sources @> %(sources)s AND jsonb_array_length(sources) < {MOST}
+WHERE id = ANY(%(threads)s) AND NOT sources @> %(sources)s AND jsonb_array_length(sources) < {MOST}
 """  # noqa: S608 (a constant)
 
 
@@ -37,14 +37,17 @@ def merged(*several: Sequence[str]) -> list[str]:
     return names(source for sources in several for source in sources)[:MOST]
 
 
-def mark(thread_id: UUID, sources: Iterable[str], on: Connection[Any] | None = None) -> None:
+def mark(
+    thread_id: UUID, sources: Iterable[str], on: Connection[Any] | None = None, above: Iterable[UUID] = ()
+) -> None:
     """Add to a thread's mark.
 
     Args:
+        above: threads that it works for: what it does is told there before it reports.
         on: the connection of an open transaction, which has not locked a run of the thread before the thread; None
             commits by itself.
     """
-    parameters = {"thread": thread_id, "sources": Jsonb(names(sources))}
+    parameters = {"threads": [thread_id, *above], "sources": Jsonb(names(sources))}
     if on is None:
         pool.execute(MARK, parameters)
     else:

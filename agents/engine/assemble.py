@@ -46,6 +46,7 @@ class Summons:
     choice: the model that answers; the run itself changes it, to the user's stand-in (see `engine.standing_in`).
     stand_in: who answers when the choice is out of reach.
     kept: the digests of the system prompt and the tools, once they are on record.
+    above: the thread that it reports to, if there is one.
     clipped_seq: the messages before this place of the history are sent cut (see `engine.shortening`).
     """
 
@@ -66,6 +67,7 @@ class Summons:
     stand_in: ModelConnection | None = None
     kept: Sequence[bytes | None] = (None, None)
     clipped_seq: int | None = None
+    above: Sequence[UUID] = ()
 
     @property
     def next_call(self) -> NextCall:
@@ -152,7 +154,7 @@ def summon(run_id: UUID) -> Summons | None:
     if documents.sources:
         mark(thread.pk, documents.sources)  # before the run is claimed, which reads the mark
     with orm():  # a kind's own hooks may ask for more
-        modes, packs = agentable.tool_modes(), agentable.tool_packs()
+        modes, packs, parent = agentable.tool_modes(), agentable.tool_packs(), agentable.reports_to()
         has = [*([Needs.ARCHIVES] if thread.generation else []), *([Needs.SKILLS] if skills else [])]
         remembered: dict[str, str] = {}
         if agentable.remembers:
@@ -185,6 +187,7 @@ def summon(run_id: UUID) -> Summons | None:
             prices=read(prices),
             is_staff=is_staff,
             stand_in=stand_in,
+            above=[parent.pk] if parent else (),
         )
 
 

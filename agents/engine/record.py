@@ -172,7 +172,7 @@ class Record:
         """Before what strangers have written becomes history: lost between the two, the mark alone does no harm."""
         found = [source for call in calls if call.result for source in call.result.sources]
         if names := marks.names(found):  # also those that are known: their user may have vouched for them meanwhile
-            marks.mark(self.lease.thread_id, names, on)
+            marks.mark(self.lease.thread_id, names, on, self.summons.above)
             self.progress.sources.extend(name for name in names if name not in self.progress.sources)
 
     def _posted(self, cells: Sequence[Cell]) -> list[MessagePosted]:

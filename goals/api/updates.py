@@ -107,7 +107,8 @@ class UpdateEvents(ApiView):
         },
     )
     def get(self, request: Request) -> HttpResponseBase:
-        since = moment(request.headers.get("Last-Event-ID", "")) or since_of(request, self.user)
+        last = moment(request.headers.get("Last-Event-ID", ""))
+        since = looks.within_reach(last) if last else since_of(request, self.user)
         admitted = Admitted(UUID(device(request)))
         if seats.are_taken(self.user.pk):
             raise Throttled(60)
@@ -129,7 +130,7 @@ def since_of(request: Request, user: User) -> datetime:
     if not (given := request.query_params.get("since")):
         return looks.since(user, device(request))
     if found := moment(given):
-        return found
+        return looks.within_reach(found)
     raise ValidationError({"since": ["Not a moment, such as `until` of an answer."]})
 
 

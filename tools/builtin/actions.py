@@ -4,6 +4,8 @@ from uuid import UUID
 
 from pydantic import Field, ValidationError
 
+from memory.marks import merged
+from memory.models import Thread
 from tools import trust
 from tools.base import Arguments, Effect, Outcome, Reversal, Tool, ToolContext, ToolError, Topic, Wording
 from tools.models import AgentAction
@@ -37,7 +39,10 @@ class ListRecentActions(Tool[HowMany]):
 
     def run(self, arguments: HowMany, context: ToolContext) -> Outcome:
         found = list(recent(context.user_id, context.thread_id, arguments.most))
-        return Outcome("\n".join(map(_line, found)) or "Nothing was done yet.", f"{len(found)} found")
+        others = {action.thread_id for action in found} - {context.thread_id}
+        sources = merged(*Thread.objects.filter(pk__in=others).values_list("sources", flat=True))
+        said = "\n".join(map(_line, found)) or "Nothing was done yet."
+        return Outcome(said, f"{len(found)} found", sources=sources)
 
 
 class OneAction(Arguments):

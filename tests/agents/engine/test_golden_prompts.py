@@ -29,14 +29,17 @@ from memory.models import AgentRun, Thread
 from memory.news import line
 from tests.factories import (
     AgentHistoryFactory,
+    DocumentFactory,
     LearningFactory,
     MeasurementFactory,
     NoteFactory,
+    SkillFactory,
     TargetFactory,
 )
 from tests.llm_script import Reply, Request
 from tests.llm_server import LLMServer
 from tools.registry import all_tools
+from tools.sandbox import selftest
 
 type Say = Callable[[str], AgentRun]
 
@@ -48,15 +51,17 @@ VARIES = {
     r"\b\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d)?\b": "[day]",
     r"\b[0-9a-f]{8}-[0-9a-f-]{27}\b": "[id]",
 }
-PLAN = ("make_plan", {"tasks": [{"title": "Find shoes", "subtasks": ["Write a list", "Ask in the shop"]}]})
+STEPS = [{"title": "Write a list", "tool": "write_file"}, {"title": "Look in the shop", "tool": "web_fetch"}]
+PLAN = ("make_plan", {"tasks": [{"title": "Find shoes", "subtasks": STEPS}]})
 FILE = ("write_file", {"path": "list.md", "content": "- blue"})
 SHOES = ("create_task", {"title": "Shoes", "instructions": "Look for blue shoes in Graz."})
 
 
 @pytest.fixture(autouse=True)
 def every_tool(tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also those that this machine could not offer."""
+    """Also those that this machine could not offer, whatever programs it has."""
     settings.WAYMARK_WORKSPACES = tmp_path / "workspaces"
+    monkeypatch.setattr(selftest, "_programs", None)
     for tool in all_tools().values():
         monkeypatch.setattr(type(tool), "withheld", lambda _: "")
 
@@ -86,6 +91,9 @@ def remembers(thread: Thread, llm: LLMServer, rung: list[UUID]) -> None:
     thread = Thread.objects.get(pk=thread.pk)
     AgentHistoryFactory(thread=thread, summary="They chose the race in Graz. <The shoes> are open.")
     NoteFactory(thread=thread, title="Shoes", body="Blue & light.")
+    DocumentFactory(thread=thread, text="The race is in May.")
+    DocumentFactory(thread=None, user=thread.user, name="SOUL", text="Be kind & brief.")
+    SkillFactory(user=thread.user, name="race-day", description="What to do on the day of a race.")
     LearningFactory(thread=thread, text="Runs in the morning.")
     LearningFactory(thread=thread, text="The race begins at ten.", sources=["https://race.example"])
     schedules.add(thread, "every weekday 8:00", "Ask how the run was.")
@@ -197,4 +205,4 @@ def test_the_prompt_of_each_kind_is_the_one_on_file(kind: str, goal: Goal, llm: 
 
 def test_every_section_is_told_in_its_order() -> None:
     sections = re.findall(r"^<(\w+)", (GOLDEN / "goal.txt").read_text(encoding="utf-8").partition("# Last")[2], re.M)
-    assert sections == ["time", "learnings", "notes", "schedule", "target", "plan", "state", "news"]
+    assert sections == ["time", "learnings", "notes", "memory", "schedule", "target", "plan", "state", "news"]
