@@ -86,6 +86,13 @@ def test_a_moment_that_lies_ahead_hides_nothing(goal: Goal, phone: Client) -> No
     assert phone.get("/api/v1/updates").json()["updates"]
 
 
+def test_a_moment_long_ago_is_a_year_ago(goal: Goal, phone: Client) -> None:
+    assert phone.get("/api/v1/updates", {"since": "0001-01-01T00:00:00Z"}).status_code == 200
+    phone.post("/api/v1/updates/seen", {"until": "0001-01-01T00:00:00Z"}, "application/json")
+    happened(goal)
+    assert phone.get("/api/v1/updates").json()["updates"]
+
+
 @pytest.mark.parametrize("since", ["yesterday", "2026-13-01T00:00:00Z", "1", "0001-01-01T00:00:00+14:00"])
 def test_what_is_no_moment_is_refused(since: str, phone: Client) -> None:
     assert phone.get("/api/v1/updates", {"since": since}).status_code == 400

@@ -179,6 +179,15 @@ def test_a_page_that_brings_itself_up_to_date_is_no_look(goal: Goal, client: Cli
     assert Look.objects.get().seen == seen
 
 
+@pytest.mark.parametrize("name", ['"\\000"', "x" * 200, "../..", ""])
+def test_a_device_has_a_name_of_ours(name: str, goal: Goal, client: Client) -> None:
+    client.post("/welcome/skip/")
+    client.cookies["waymark_device"] = name
+    for address in ("/", "/since/"):
+        assert client.get(address).status_code == 200
+    assert all(len(look.device) == 32 for look in Look.objects.all())
+
+
 def test_nothing_falls_between_two_looks(goal: Goal, other_connection: Callable[[str], None]) -> None:
     """What was begun before a look and is committed after it bears an earlier time, and is told by the next one."""
     run = AgentRunFactory(thread=goal.thread)
