@@ -15,9 +15,9 @@ WORKDIR /app
 COPY requirements.txt .
 RUN pip install --no-cache-dir --require-hashes --no-deps -r requirements.txt
 # What commands of agents find beside Python, apart from the packages of Waymark itself.
-COPY requirements-sandbox.txt .
+COPY deploy/requirements-sandbox.txt deploy/
 RUN python -m venv /opt/sandbox \
-    && /opt/sandbox/bin/pip install --no-cache-dir --require-hashes --no-deps -r requirements-sandbox.txt
+    && /opt/sandbox/bin/pip install --no-cache-dir --require-hashes --no-deps -r deploy/requirements-sandbox.txt
 COPY . .
 RUN python -m compileall -q agents config goals memory tools
 
