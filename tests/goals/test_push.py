@@ -8,6 +8,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
+from py_vapid import Vapid02
 from pytest_django import Settings
 
 from agents import tokens
@@ -66,8 +67,8 @@ def test_the_service_is_strict_about_claims(
     broken: dict[str, Any], why: str, device: PushDevice, service: PushService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Tests the test: what passes elsewhere has been looked at."""
-    sign = push.Vapid02.sign
-    monkeypatch.setattr(push.Vapid02, "sign", lambda self, claims: sign(self, claims | broken))
+    sign = Vapid02.sign
+    monkeypatch.setattr(Vapid02, "sign", lambda self, claims: sign(self, claims | broken))
     assert push.send(device, HELLO).state == "refused"
     assert why in service.refused[0]
 
