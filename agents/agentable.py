@@ -4,15 +4,18 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 from uuid import UUID
+from xml.sax.saxutils import escape
 
 from django.apps import apps
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import models
 from django.db.models.functions import Now
+from django.utils.module_loading import import_string
 
 from memory.ids import new_id
 from memory.models import RunStatus, Thread
+from memory.text import clip
 from tools.base import Audience
 
 CHECK_IN: Final = "agent_check_in"
@@ -36,11 +39,18 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Ahead:
-    """What an agent will do by itself. said: when, in words. own: the id of what it has set itself, and may drop."""
+    """What an agent will do by itself. said: when, in words. own: the id of what it has set itself, and may drop.
+    paused: not before its user resumes it."""
 
     said: str
     intent: str
     own: UUID | None = None
+    paused: bool = False
+
+    def told(self) -> str:
+        """For the agent: a line."""
+        paused, own = " (paused by the user)" if self.paused else "", f" (yours, id {self.own})" if self.own else ""
+        return f"- {self.said}{paused}: {clip(self.intent, 300) or 'look in'}{own}"
 
 
 class Agentable(models.Model):
@@ -101,17 +111,19 @@ class Agentable(models.Model):
         return self.thread_id
 
     def remembered(self) -> Mapping[str, str]:
-        """Sections of the context of this kind's own, by name, each as lines; empty when there is nothing (any more).
-        The model is told of one when it has changed (`memory.context`)."""
-        return {}
+        """Sections of the context by name, each as lines; empty when there is nothing (any more). The model is told of
+        one when it has changed (`memory.context`). A kind adds its own."""
+        return {"schedule": escape("\n".join(each.told() for each in self.ahead()))}
 
     def beside(self) -> str:
         """HTML of this kind's own, at the top of the panel beside its conversation."""
         return ""
 
     def ahead(self) -> Sequence[Ahead]:
-        """What it will do by itself, whenever that is; for those who look on, and for itself."""
-        return ()
+        """What it will do by itself, whenever that is; for those who look on, and for itself. The clock that all kinds
+        go by is named in `AGENT_AHEAD`."""
+        by_the_clock: Sequence[Ahead] = import_string(settings.AGENT_AHEAD)(self.thread_id)
+        return by_the_clock
 
     def limits(self, context_type: str = "") -> Limits:
         """

@@ -10,7 +10,7 @@ from agents.plans import MOST_TASKS, PlannedTask
 from agents.refusals import Refused
 from memory.models import Thread
 from memory.text import clip
-from tools.base import Arguments, Effect, Outcome, Reversal, Tool, ToolContext, ToolError, Wording
+from tools.base import Arguments, Effect, Outcome, Reversal, Tool, ToolContext, ToolError, Topic, Wording
 
 
 class PlanAsked(Arguments):
@@ -18,16 +18,16 @@ class PlanAsked(Arguments):
 
 
 class MakePlan(Tool[PlanAsked]):
-    """Compensable: another plan takes its place."""
-
     name = "make_plan"
+    topic = Topic.PLANS
     description = (
         "Break work of several steps into tasks and subtasks, before you begin. The new plan takes the place of the "
         "one before; proven subtasks with the same words stay done. Close each with mark_subtask_complete."
     )
-    wording = Wording("list-todo", "Making a plan", "Made a plan", "Could not make a plan")
+    wording = Wording("list-todo", "Make a plan", "Making a plan", "Made a plan", "Could not make a plan")
     effect = Effect.LOCAL
     reversal = Reversal.COMPENSABLE
+    way_back = "Cannot be undone; another plan can take its place"
     parallel_safe = False
     contained = True
     is_work = False
@@ -55,16 +55,16 @@ class Closing(Arguments):
 
 
 class MarkSubtaskComplete(Tool[Closing]):
-    """Compensable: another plan may ask for it again."""
-
     name = "mark_subtask_complete"
+    topic = Topic.PLANS
     description = (
         "Close a subtask of your plan. A success is taken only with evidence of what was really done since the plan "
         "was made and still holds, one deed for one subtask; words are none, nor are looks at what is here."
     )
-    wording = Wording("check", "Closing a step", "Closed a step", "Could not close the step")
+    wording = Wording("check", "Close a step", "Closing a step", "Closed a step", "Could not close the step")
     effect = Effect.LOCAL
     reversal = Reversal.COMPENSABLE
+    way_back = "Cannot be undone; another plan can ask for it again"
     parallel_safe = False
     contained = True
     is_work = False

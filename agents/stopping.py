@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from functools import partial
 
 from django.db import transaction
 from django.db.models import Q
@@ -14,7 +15,7 @@ from agents.engine.control import request_stop
 from agents.engine.notices import write
 from agents.heirs import bequeath
 from agents.lineage import threads_below
-from agents.live.announce import announce_message, announce_run
+from agents.live.announce import announce_message, announce_run, announce_sender
 from agents.models import AgentTask, TaskStatus
 from memory.metadata import MessageMetadata
 from memory.models import STOPPED, AgentRun, OwnedQuerySet, Source, Thread
@@ -72,6 +73,7 @@ def cancel_task(task: AgentTask, among: Sequence[TaskStatus], words: str) -> boo
         still = AgentTask.objects.filter(pk=task.pk, status__in=among)
         if not still.update(status=TaskStatus.CANCELLED, paused_at=None, resume_at=None, result=words):
             return False
+        transaction.on_commit(partial(announce_sender, task.pk))
         tell(task.parent_id, f"The task “{clip(task.title, 80)}”: {words}")
     return True
 

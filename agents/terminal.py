@@ -1,6 +1,7 @@
 """A conversation in a terminal: what a run says and does, as it happens."""
 
 import itertools
+import os
 import time
 from collections.abc import Iterator
 from uuid import UUID
@@ -21,9 +22,11 @@ from agents.live.events import (
     ToolStart,
 )
 from agents.live.keys import kind_of, stream_key
+from agents.live.markdown import split
 from agents.live.snapshot import tip
 from agents.live.stream import redis_client
 from agents.services import send_message
+from agents.terminal_text import harmless, styled
 from memory.models import LIVE, AgentRun, Source, Thread, ThreadMessage
 
 BLOCK_MS = 1000
@@ -100,17 +103,18 @@ class Conversation:
 
 
 class Screen:
-    """Writes events as lines; text as it comes."""
+    """Writes events as lines. Text is written as it comes, into a terminal block by block, with its markdown drawn."""
 
     def __init__(self, out: OutputWrapper) -> None:
         self._out = out
         self._text = ""
+        self._drawn = 0  # how much of the text a terminal has shown
+        self._styles = out.isatty() and os.environ.get("TERM") != "dumb"
 
     def show(self, event: AnyEvent) -> None:
         match event:
             case Think(text=text):
-                self._text += text
-                self._write(text)
+                self._piece(text)
             case ToolStart(tool=tool):
                 self._line(f"  · {tool} …")
             case ToolComplete(tool=tool, status=status, summary=summary):
@@ -129,20 +133,38 @@ class Screen:
             case RunChanged(status=status, cost=cost) if status not in LIVE:
                 self._line(f"  ({status}, {'cost unknown' if cost is None else '$' + cost})")
 
+    def _piece(self, text: str) -> None:
+        self._text += text
+        if not self._styles:
+            self._write(text)
+        elif "\n" in text:
+            self._draw(split(self._text[self._drawn :])[0])
+
     def _message(self, content: str) -> None:
         """The text has been on screen while it came, unless it did not come as a stream."""
-        if self._text.strip() != content.strip():
+        if self._text.strip() == content.strip():
+            self._end_line()
+        elif self._styles:
+            self._end_line()
+            self._write(styled(content))
+        else:
             self._line(content)
-        self._end_line()
 
     def _line(self, text: str) -> None:
         self._end_line()
-        self._write(text + "\n")
+        self._write(f"{harmless(text) if self._styles else text}\n")
 
     def _end_line(self) -> None:
-        if self._text and not self._text.endswith("\n"):
+        if self._styles:
+            self._draw(self._text[self._drawn :])
+        elif self._text and not self._text.endswith("\n"):
             self._write("\n")
-        self._text = ""
+        self._text, self._drawn = "", 0
+
+    def _draw(self, blocks: str) -> None:
+        """Write the next blocks of the text, whole ones."""
+        self._write(styled(blocks))
+        self._drawn += len(blocks)
 
     def _write(self, text: str) -> None:
         self._out.write(text, ending="")

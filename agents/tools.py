@@ -3,6 +3,8 @@
 from functools import partial
 
 from django.db import transaction
+from django.db.models import Exists, OuterRef, Q, TextField
+from django.db.models.functions import Cast
 from pydantic import Field
 
 from agents.delegation import delegate
@@ -11,9 +13,21 @@ from agents.refusals import Refused
 from agents.stopping import CALLED_BACK, UNFINISHED, cancel_task, stop_at_work
 from memory.models import Thread
 from memory.text import clip
-from tools.base import Arguments, Audience, Effect, Outcome, Reversal, Risk, Tool, ToolContext, ToolError, Wording
+from tools.base import (
+    Arguments,
+    Audience,
+    Effect,
+    Outcome,
+    Reversal,
+    Risk,
+    Tool,
+    ToolContext,
+    ToolError,
+    Topic,
+    Wording,
+)
 from tools.changes import Image, UndoRecord
-from tools.restoring import CannotRestore, Restorer
+from tools.restoring import FIRST_CHANGED, CannotRestore, Restorer
 
 AT_WORK: Image = {"state": "at work"}
 OVER: Image = {"state": "over"}
@@ -28,9 +42,10 @@ class SendMessage(Tool[Words]):
 
     name = "send_message"
     description = "Say something to the user. This ends your turn, so say everything that is needed."
-    wording = Wording("message-circle", "Writing to you", "Wrote to you", "Could not write to you")
+    wording = Wording("message-circle", "Write to you", "Writing to you", "Wrote to you", "Could not write to you")
     effect = Effect.IDEMPOTENT
     reversal = Reversal.COMPENSABLE
+    way_back = "Cannot be undone; another message can correct it"
     risk = Risk.ALLOWED
     audience = frozenset({Audience.CONVERSATION})
     parallel_safe = False
@@ -53,13 +68,17 @@ class Assignment(Arguments):
 
 class CreateTask(Tool[Assignment]):
     name = "create_task"
+    topic = Topic.PLANS
     description = (
         "Send a sub-agent off to work in the background, for research or anything that takes several steps. "
         "Its report comes back to you as a message; do not wait for it."
     )
-    wording = Wording("list-todo", "Sending a helper off", "Sent a helper off", "Could not send a helper off")
+    wording = Wording(
+        "list-todo", "Send a helper off", "Sending a helper off", "Sent a helper off", "Could not send a helper off"
+    )
     effect = Effect.LOCAL
     reversal = Reversal.COMPENSABLE
+    way_back = "Cannot be undone once the helper has reported"
     audience = frozenset({Audience.CONVERSATION})
     parallel_safe = False
     contained = True
@@ -104,6 +123,12 @@ class TaskRestorer(Restorer):
         if target is not None:
             return "A helper that was called back does not begin anew; send another one off."
         return "It is over, and its report has come." if now == OVER else ""
+
+    def settled(self) -> Q:
+        """What is over."""
+        named = AgentTask.objects.annotate(key=Cast("pk", TextField()))
+        at_work = named.filter(sent_by=OuterRef("run"), key=FIRST_CHANGED, status__in=UNFINISHED)
+        return Q(undo__changes__0__kind=self.kind) & ~Q(Exists(at_work))
 
     def write(self, owner: int, key: str, image: Image | None) -> None:
         task = AgentTask.objects.get(pk=key, user_id=owner)

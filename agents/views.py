@@ -13,11 +13,13 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 
+from agents.agentable import agentable_of
 from agents.decisions import decide, edit, resolve
 from agents.live import frames
 from agents.live.cards import fields
 from agents.live.details import details
 from agents.live.screen import Screen, changed, earlier
+from agents.live.steps import shown_step
 from agents.pages import conversation, uuid_or_none
 from agents.refusals import Refused
 from agents.restart import restart
@@ -26,7 +28,7 @@ from agents.signed_in import SignedInRequest, signed_in
 from agents.stopping import stop_run
 from agents.undoing import take_back
 from memory.models import AgentRun, Thread, ThreadMessage
-from tools.models import AgentAction, ApprovalState, Resolution
+from tools.models import AgentAction, ApprovalState, Resolution, agent_of
 from tools.trust import Scope
 
 DECISIONS = {"approve": ApprovalState.APPROVED, "reject": ApprovalState.REJECTED}
@@ -126,9 +128,13 @@ def _retried(request: SignedInRequest, message: ThreadMessage, how: Callable[[Th
 @signed_in
 def action(request: SignedInRequest, action_id: UUID) -> HttpResponse:
     """What a tool call was asked and what it gave; a piece of a cell, or a page of its own."""
-    found = get_object_or_404(AgentAction.objects.for_user(request.user), pk=action_id)
-    template = "agents/cells/details.html" if _is_partial(request) else "agents/action.html"
-    return render(request, template, {"details": details(found), "action": found})
+    known = AgentAction.objects.with_standing().select_related("approval", "thread__agents_agenttask")
+    found = get_object_or_404(known.for_user(request.user), pk=action_id)
+    if _is_partial(request):
+        return render(request, "agents/cells/details.html", {"details": details(found)})
+    thread = _thread(request, agent_of(found.thread))
+    page = {"details": details(found), "step": shown_step(found), "thread": thread, "agent": agentable_of(thread)}
+    return render(request, "agents/action.html", page)
 
 
 @require_POST

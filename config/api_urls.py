@@ -39,7 +39,7 @@ from goals.api.schedules import AssistantSchedules, BeginSchedule, GoalSchedules
 from goals.api.search import Search
 from goals.api.sessions import GoalSessions, OneSession
 from goals.api.undo import UndoGoal, UndoRun
-from goals.api.updates import Seen, Updates
+from goals.api.updates import Seen, UpdateEvents, Updates
 
 app_name = "api"
 
@@ -82,6 +82,7 @@ urlpatterns = declared(
         path("feed-items/<id:item_id>", OneFeedItem.as_view(), name="feed_item"),
         path("feed-items/<id:item_id>/discuss", DiscussFeedItem.as_view(), name="feed_item_discuss"),
         path("updates", Updates.as_view(), name="updates"),
+        path("updates/events", UpdateEvents.as_view(), name="updates_events"),
         path("updates/seen", Seen.as_view(), name="updates_seen"),
         path("notices", Notices.as_view(), name="notices"),
         path("notices/<id:notice_id>/seen", SeenNotice.as_view(), name="notice_seen"),

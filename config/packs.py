@@ -24,3 +24,12 @@ REFLECTIVE_RESTORERS = [
     "tools.part_restoring.AssessmentRestorer",
     "tools.part_restoring.ProposalRestorer",
 ]
+
+# What people do by hand to times, targets and measurements: words for the record alone.
+DEEDS_ON_GOALS = [
+    f"goals.deed_words.{name}"
+    for name in (
+        *("SetTime", "ChangeTime", "PauseTime", "ResumeTime", "DeleteTime"),
+        *("SetTarget", "DropTarget", "AddMeasurements", "DeleteMeasurement"),
+    )
+]

@@ -205,6 +205,8 @@ WAYMARK_CONNECTIONS_PER_ADDRESS = env.int("WAYMARK_CONNECTIONS_PER_ADDRESS", def
 # What else is done every minute, by every worker: it must bear that.
 WAYMARK_BY_THE_CLOCK = ["goals.firing.fire_due", "goals.delivery.deliver"]
 AGENT_KINDS = ["goals.models.Goal", "agents.models.UserAgent", "agents.models.AgentTask"]
+# What the clock will have an agent do: (id of a thread) -> agents.agentable.Ahead, in order.
+AGENT_AHEAD = "goals.schedules.ahead"
 AGENT_TOOLS = [
     "agents.tools.SendMessage",
     "agents.tools.CreateTask",
@@ -212,6 +214,7 @@ AGENT_TOOLS = [
     "goals.tools.CancelFollowUp",
     "goals.tools.RecordMeasurement",
     "goals.feed_tools.WriteFeed",
+    *packs.DEEDS_ON_GOALS,
     "agents.plan_tools.MakePlan",
     "agents.plan_tools.MarkSubtaskComplete",
     "tools.builtin.notes.CreateNote",
@@ -241,10 +244,11 @@ AGENT_RESTORERS = [
     "tools.builtin.notes.NoteRestorer",
     "tools.learnings.LearningRestorer",
     "agents.tools.TaskRestorer",
-    "goals.tools.ScheduleRestorer",
-    "goals.tools.MeasurementRestorer",
     "goals.feed_tools.FeedRestorer",
     "goals.feed_tools.FeedItemRestorer",
+    "goals.restoring.ScheduleRestorer",
+    "goals.restoring.TargetRestorer",
+    "goals.restoring.MeasurementRestorer",
     "tools.file_restoring.FileRestorer",
     *packs.REFLECTIVE_RESTORERS,
 ]

@@ -1,23 +1,26 @@
 """What was done in a person's name, newest first: by whom, why, and the way back (mission D7, D8)."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date, datetime, time, timedelta
 from itertools import groupby
 from uuid import UUID
 
 from django.contrib.auth.models import User
-from django.db.models import Q
+from django.db.models import Count, Q
+from django.db.models.functions import TruncDate
 from django.utils import timezone
-from django.utils.translation import gettext as _
 
+from agents.costs import By, Period, Spending, spent
 from agents.live.steps import Step, shown_step
 from goals.jobs import OWNERS
 from memory.keyset import NoCursor
 from memory.models import Source, ThreadMessage
+from tools import registry
 from tools.base import Reversal
 from tools.models import NEWEST_FIRST, ActionQuerySet, ActionStatus, AgentAction, agent_of, of_agent
 from tools.sought import Sought
+from tools.way_back import way_back
 
 SHOWN = 50
 COUNTED = 1_000
@@ -45,13 +48,22 @@ class Deed:
         action = self.action
         if action.status != ActionStatus.DONE or self.step.undo:
             return ""
-        return _("cannot be undone") if action.reversal in (Reversal.IRREVERSIBLE, Reversal.COMPENSABLE) else ""
+        if action.reversal not in (Reversal.IRREVERSIBLE, Reversal.COMPENSABLE):
+            return ""
+        return way_back(action.reversal, registry.find(action.tool))
 
 
 @dataclass(frozen=True, slots=True)
 class Day:
+    """
+    deeds: of this page. count: of the whole day, as they were sought; 0 when that would take too long.
+    spending: of the whole day, as the page of costs has it; None beside a choice of actions, and when there was none.
+    """
+
     date: date
     deeds: list[Deed]
+    count: int
+    spending: Spending | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,21 +80,39 @@ class Page:
     horizon: datetime | None
 
 
-def page(user: User, sought: Sought, within: Q, cursor: str = "") -> Page:
+def page(user: User, sought: Sought, within: Q, cursor: str = "", *, with_costs: bool = False) -> Page:
     """Return what is sought of a user's actions, a page of it.
 
     Args:
         within: Q() or `below` of a conversation.
         cursor: `older` of the page before; one that is none is as good as none.
+        with_costs: say what each day has cost.
     """
     mine = AgentAction.objects.for_user(user).filter(within)
-    rest = _after(sought.among(mine), cursor)
+    found_all = sought.among(mine)
+    rest = _after(found_all, cursor)
     known = rest.with_standing().defer("undo", "output").select_related("approval", *OWNERS)
     found = list(NEWEST_FIRST.sort(known)[: SHOWN + 1])
     shown, goes_on = found[:SHOWN], len(found) > SHOWN
-    days = [Day(at, list(group)) for at, group in groupby(_deeds(shown), _date)]
+    deeds = {at: list(group) for at, group in groupby(_deeds(shown), _date)}
+    counts = _counts(found_all, _period(deeds)) if deeds and not sought.text else {}
+    costs = spent(By.DAY, _period(deeds), user) if with_costs and deeds else {}
+    days = [Day(at, group, counts.get(at, 0), costs.get((at,))) for at, group in deeds.items()]
     more = rest.order_by()[: SHOWN + COUNTED].count() - SHOWN if goes_on and not sought.text else 0
     return Page(days, NEWEST_FIRST.cursor(shown[-1]) if goes_on else "", more, sought.horizon(mine))
+
+
+def _period(days: Collection[date]) -> Period:
+    """From the first of these days to the last, where the user is."""
+    zone = timezone.get_current_timezone()
+    first, last = (datetime.combine(day, time(), zone) for day in (min(days), max(days) + timedelta(days=1)))
+    return Period(first, last, zone)
+
+
+def _counts(actions: ActionQuerySet, period: Period) -> dict[date, int]:
+    within = actions.filter(created_at__gte=period.since, created_at__lt=period.until).order_by()
+    days = within.annotate(day=TruncDate("created_at", tzinfo=period.zone)).values_list("day")
+    return dict(days.annotate(n=Count("pk")))
 
 
 def _after(actions: ActionQuerySet, cursor: str) -> ActionQuerySet:

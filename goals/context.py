@@ -1,5 +1,6 @@
 """What the frame of every page shows: goals and their state, what this month cost, whether the demo answers."""
 
+from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -7,6 +8,7 @@ from uuid import UUID
 
 from django.contrib.auth.models import User
 from django.db.models import Count, OuterRef, Q, QuerySet, Subquery, Sum
+from django.db.models.functions import Coalesce
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
@@ -21,7 +23,7 @@ from agents.models import UserAgent
 from agents.services import assistant_of
 from goals.models import Goal
 from memory.models import LIVE, AgentRun, RunStatus, Thread
-from tools.models import asked_of
+from tools.models import AgentAction, asked_of
 
 SHOWN = 40
 THEMES = set(UserAgent.Theme.values)
@@ -30,7 +32,8 @@ _NEEDS_YOU = (RunStatus.FAILED, RunStatus.WAITING_APPROVAL, RunStatus.WAITING_BU
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One agent in the sidebar. `state` is a blaze's: working, waiting (for the person) or empty."""
+    """One agent in the sidebar. `state` is a blaze's: working, waiting (for the person) or empty. asked: how many
+    of its calls, and of its helpers', wait for the person's word."""
 
     id: UUID
     thread: UUID
@@ -38,6 +41,7 @@ class Place:
     blaze: str
     state: str
     url: str
+    asked: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,17 +88,24 @@ def build(user: User) -> Shell:
         working=Count("pk", filter=Q(status__in=LIVE)),
     )
     beside = beside_runs(user, month_start())
+    asked = _asked(user)
     return Shell(
-        assistant=_place(assistant, "you", "", reverse("assistant")),
-        goals=[goal_place(goal) for goal in goals_with_state(user)[:SHOWN]],
+        assistant=_place(assistant, "you", "", reverse("assistant"), asked[assistant.thread_id]),
+        goals=[goal_place(goal, asked[goal.thread_id]) for goal in goals_with_state(user)[:SHOWN]],
         working=runs["working"],
-        asked=asked_of(user).count(),
+        asked=asked.total(),
         month=date_format(timezone.localtime(), "F"),
         spent=(runs["spent"] or Decimal(0)) + beside.cost,
         spent_known=not runs["unknown"] and beside.known,
         limit=_limit(user),
         demo=uses_demo(user),
     )
+
+
+def _asked(user: User) -> Counter[UUID]:
+    """How many calls wait for the user's word, by the thread of their agent."""
+    calls = AgentAction.objects.filter(pk__in=asked_of(user)).order_by()
+    return Counter(calls.values_list(Coalesce("thread__agents_agenttask__parent", "thread"), flat=True))
 
 
 def _limit(user: User) -> Decimal | None:
@@ -113,14 +124,14 @@ def goals_with_state(user: User) -> QuerySet[Goal]:
     return goals.annotate(last_status=Subquery(newest))
 
 
-def goal_place(goal: Goal) -> Place:
-    return _place(goal, goal.blaze, getattr(goal, "last_status", None) or "", reverse("goal", args=[goal.pk]))
+def goal_place(goal: Goal, asked: int = 0) -> Place:
+    return _place(goal, goal.blaze, getattr(goal, "last_status", None) or "", reverse("goal", args=[goal.pk]), asked)
 
 
-def _place(agent: Agentable, blaze: str, last_status: str, url: str) -> Place:
+def _place(agent: Agentable, blaze: str, last_status: str, url: str, asked: int) -> Place:
     working = "working" if agent.thread.live_run else ""
-    state = "waiting" if last_status in _NEEDS_YOU else working
-    return Place(agent.pk, agent.thread_id, agent.name(), blaze, state, url)
+    state = "waiting" if asked or last_status in _NEEDS_YOU else working
+    return Place(agent.pk, agent.thread_id, agent.name(), blaze, state, url, asked)
 
 
 def conversation_of(thread: Thread) -> str:

@@ -70,7 +70,7 @@ class WholeFeed(Arguments):
 class WriteFeed(Tool[WholeFeed]):
     name = "write_feed"
     description = "Write the feed of the day for the user, once: the brief and its items."
-    wording = Wording("flag", "Writing the feed", "Wrote the feed", "Could not write the feed")
+    wording = Wording("flag", "Write the feed", "Writing the feed", "Wrote the feed", "Could not write the feed")
     effect = Effect.LOCAL
     reversal = Reversal.UNDOABLE
     audience = frozenset({Audience.CONVERSATION})

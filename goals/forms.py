@@ -9,6 +9,7 @@ from django.utils.translation import gettext_lazy as _
 from agents.budgets.models import MOST_DOLLARS, MOST_TOKENS, Window
 from agents.models import ModelConnection, UserAgent
 from agents.providers.catalog import known_kinds
+from goals import measuring
 from goals.connection_forms import MODEL_LENGTH
 from goals.models import Goal, Measurement, Target
 from memory.models import Note
@@ -71,13 +72,24 @@ class BudgetForm(forms.Form):
     """`goal` chooses among the user's own; empty is for everything."""
 
     goal = forms.ModelChoiceField(
-        queryset=Goal.objects.none(), label=_("For"), required=False, empty_label=_("Everything")
+        queryset=Goal.objects.none(), label=_("For"), required=False, empty_label=_("All your agents")
     )
     window = forms.ChoiceField(label=_("In"), choices=WINDOWS)
     money = forms.DecimalField(
-        label=_("US dollars"), required=False, min_value=0, max_value=MOST_DOLLARS, max_digits=12, decimal_places=4
+        label=_("At most, in US dollars"),
+        required=False,
+        min_value=0,
+        max_value=MOST_DOLLARS,
+        max_digits=12,
+        decimal_places=4,
     )
-    tokens = forms.IntegerField(label=_("Tokens"), required=False, min_value=0, max_value=MOST_TOKENS)
+    tokens = forms.IntegerField(
+        label=_("At most, in tokens"),
+        required=False,
+        min_value=0,
+        max_value=MOST_TOKENS,
+        help_text=_("One of the two is enough."),
+    )
 
     def __init__(self, *args: Any, goals: "QuerySet[Goal]", **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -111,19 +123,13 @@ class ProfileForm(forms.Form):
         help_text=_("Type a city, such as Europe/Vienna. Agents and pages use its times."),
     )
     feed_at = forms.TimeField(
-        label=_("Daily feed at"),
-        required=False,
-        widget=forms.TimeInput(attrs={"type": "time"}, format="%H:%M"),
-        help_text=_("Then your assistant writes what has come about across your goals. Empty: never."),
+        label=_("Every day at"), required=False, widget=forms.TimeInput(attrs={"type": "time"}, format="%H:%M")
     )
     quiet_from = forms.TimeField(
         label=_("Quiet from"), required=False, widget=forms.TimeInput(attrs={"type": "time"}, format="%H:%M")
     )
     quiet_to = forms.TimeField(
-        label=_("Quiet until"),
-        required=False,
-        widget=forms.TimeInput(attrs={"type": "time"}, format="%H:%M"),
-        help_text=_("In these hours agents begin nothing by themselves. Times that you set come all the same."),
+        label=_("Quiet until"), required=False, widget=forms.TimeInput(attrs={"type": "time"}, format="%H:%M")
     )
 
     def clean(self) -> dict[str, Any]:
@@ -146,17 +152,32 @@ class ThemeForm(forms.Form):
     theme = forms.ChoiceField(choices=UserAgent.Theme.choices)
 
 
+class FigureField(forms.Field):
+    """A figure as people write it (`measuring.figure_of`)."""
+
+    widget = forms.TextInput(attrs={"inputmode": "decimal", "autocomplete": "off"})
+
+    def to_python(self, value: Any) -> float | None:
+        try:
+            return measuring.figure_of(value) if value else None
+        except ValueError as wrong:
+            raise forms.ValidationError(str(wrong)) from wrong
+
+    def prepare_value(self, value: Any) -> Any:
+        return f"{value:.15g}" if isinstance(value, float) else value
+
+
 class TargetForm(forms.Form):
     name = forms.CharField(label=_("What is measured"), max_length=Target.NAME_LENGTH)
-    value = forms.FloatField(label=_("Target"), localize=True)
-    unit = forms.CharField(label=_("Unit"), required=False, max_length=Target.UNIT_LENGTH)
+    value = FigureField(label=_("Target"))
+    unit = forms.CharField(label=_("Unit (optional)"), required=False, max_length=Target.UNIT_LENGTH)
     deadline = forms.DateField(label=_("By when"), widget=forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d"))
 
 
 class MeasurementForm(forms.Form):
-    value = forms.FloatField(label=_("Value"), localize=True)
+    value = FigureField(label=_("Value"))
     day = forms.DateField(label=_("Day"), widget=forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d"))
-    note = forms.CharField(label=_("Note"), required=False, max_length=Measurement.NOTE_LENGTH)
+    note = forms.CharField(label=_("Note (optional)"), required=False, max_length=Measurement.NOTE_LENGTH)
 
 
 class DeviceForm(forms.Form):
@@ -173,6 +194,6 @@ class PriceForm(forms.Form):
     input = forms.CharField(label=_("Input"), max_length=30)
     output = forms.CharField(label=_("Output"), max_length=30)
     cached = forms.CharField(
-        label=_("Read from the cache"), max_length=30, required=False, help_text=_("Empty: as all input.")
+        label=_("Read from the cache"), max_length=30, required=False, help_text=_("Left empty: as other input.")
     )
     written = forms.CharField(label=_("Written to the cache"), max_length=30, required=False)

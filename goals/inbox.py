@@ -1,6 +1,6 @@
 """What waits for a person's word, what they decided lately, and the trust that they could give or have given."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -9,20 +9,21 @@ from django.contrib.auth.models import User
 from django.utils.translation import gettext as _
 
 from agents.decisions import EDITED
-from agents.live.cards import Card, card
+from agents.live.cards import Card, card, target
 from agents.live.steps import intention
 from goals.context import Place
 from goals.jobs import OWNERS
 from memory.models import Thread
 from tools import registry, trust
-from tools.models import AgentAction, Approval, ApprovalState, Trust, agent_of, asked_of
+from tools.models import ActionStatus, AgentAction, Approval, ApprovalState, Trust, agent_of, asked_of
+from tools.undo import deed
 
 SHOWN, LATELY = 50, 8
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A call that asks something of its user. words: what it is about to do. place: the conversation it belongs to."""
+    """A call that asks something of its user. words: what it is to do. place: the conversation it belongs to."""
 
     action: AgentAction
     card: Card
@@ -61,17 +62,14 @@ class Given:
     exactly: str
 
 
-def questions(user: User, places: dict[UUID, Place]) -> list[Question]:
+def questions(user: User, places: Mapping[UUID, Place], most: int = SHOWN) -> list[Question]:
     """The oldest first: it expires first."""
     mine = AgentAction.objects.filter(pk__in=asked_of(user)).select_related("approval", *OWNERS)
     earned, found = trust.Earned(user.pk), []
-    for action in mine.order_by("created_at")[:SHOWN]:
+    for action in mine.order_by("created_at")[:most]:
         if asked := card(action, earned):
-            found.append(
-                Question(
-                    action, asked, f"{intention(action)} {asked.about}".strip(), places.get(agent_of(action.thread))
-                )
-            )
+            place = places.get(agent_of(action.thread))
+            found.append(Question(action, asked, intention(action, asked.about), place))
     return found
 
 
@@ -98,9 +96,9 @@ def given(user: User, places: dict[UUID, Place]) -> list[Given]:
 
 
 def tool_name(name: str) -> str:
-    """What people call a tool: what it is about to do."""
+    """What people call a tool: what it is to do."""
     words = registry.words_of(name)
-    return words.doing if words else name
+    return words.deed if words else name
 
 
 def _arguments(each: Trust) -> str:
@@ -126,4 +124,9 @@ def outcome(approval: Approval) -> tuple[str, str]:
 
 
 def _decision(approval: Approval) -> Decision:
-    return Decision(intention(approval.action), *outcome(approval), approval.decided_at)
+    return Decision(_deed(approval.action), *outcome(approval), approval.decided_at)
+
+
+def _deed(action: AgentAction) -> str:
+    """What was done, or what would have been."""
+    return deed(action) if action.status == ActionStatus.DONE else intention(action, target(action))

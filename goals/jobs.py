@@ -8,11 +8,14 @@ from uuid import UUID
 
 from django.contrib.auth.models import User
 from django.db.models import Q, QuerySet
+from django.db.models.functions import Left
 
 from agents.models import AgentTask, ModelCall, TaskStatus
-from memory.models import WAITS, AgentRun, ThreadMessage
+from memory.models import WAITS, AgentRun, Source, ThreadMessage
 
 SHOWN = 50
+LONGEST_ABOUT = 400
+_ASKS = Q(source=Source.USER) | Q(metadata__has_key="schedule")
 _TELLS = Q(metadata__has_key="attempt") | Q(metadata__reason="budget")
 OWNERS = ("thread__goals_goal", "thread__agents_useragent", "thread__agents_agenttask")
 TASK_MARKS = {TaskStatus.COMPLETED: "done", TaskStatus.PAUSED: "paused", TaskStatus.CANCELLED: "undone"}
@@ -37,13 +40,20 @@ class Helper:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """wait: what the thread says about a run that waits for its model or its budget. waited: how long it did so before
-    it was over."""
+    """about: what it was woken for: the words of its user, or of a time that was set; empty for what woke it without.
+    wait: what the thread says about a run that waits for its model or its budget. waited: how long it did so before it
+    was over."""
 
     run: AgentRun
+    about: str = ""
     wait: ThreadMessage | None = None
     waited: timedelta = timedelta()
     helpers: list[Helper] = field(default_factory=list)
+
+    @property
+    def is_under_way(self) -> bool:
+        """It works or waits itself, or a helper does, whose report it then takes up."""
+        return self.run.is_live or any(not helper.ended for helper in self.helpers)
 
 
 def jobs(user: User, before: datetime | None = None) -> tuple[list[Job], bool]:
@@ -54,9 +64,19 @@ def jobs(user: User, before: datetime | None = None) -> tuple[list[Job], bool]:
         runs = runs.filter(created_at__lt=before)
     page = list(runs.select_related(*OWNERS).order_by("-created_at")[: SHOWN + 1])
     shown = page[:SHOWN]
-    helpers, waits, waited = _helpers(user, shown), _waits(shown), _waited(shown)
-    found = [Job(run, waits.get(run.pk), waited.get(run.pk, timedelta()), helpers.get(run.pk, [])) for run in shown]
+    about, helpers, waits, waited = _about(shown), _helpers(user, shown), _waits(shown), _waited(shown)
+    found = [
+        Job(run, about.get(run.pk, ""), waits.get(run.pk), waited.get(run.pk, timedelta()), helpers.get(run.pk, []))
+        for run in shown
+    ]
     return found, len(page) > SHOWN
+
+
+def _about(runs: Sequence[AgentRun]) -> dict[UUID | None, str]:
+    """The first words that a run was to answer."""
+    asked = ThreadMessage.objects.filter(_ASKS, run__in=runs).exclude(content="")
+    first = asked.order_by("run_id", "created_at").distinct("run_id")
+    return dict(first.values_list("run_id", Left("content", LONGEST_ABOUT)))
 
 
 def _helpers(user: User, senders: Iterable[AgentRun]) -> dict[UUID | None, list[Helper]]:

@@ -32,10 +32,19 @@ def _read(headers: str) -> dict[str, str]:
 
 
 class McpServerForm(forms.Form):
-    """A server over HTTP; staff may choose a program that the operator has listed instead."""
+    """A server over HTTP; staff may choose a program that the operator has listed instead. `place` says which of both
+    the form is about; what stands in the fields of the other is not looked at."""
+
+    ADDRESS, PROGRAM = "address", "program"
 
     name = forms.CharField(
         label=_("Name"), max_length=LONGEST_SERVER, help_text=_("Small letters and digits, such as “calendar”.")
+    )
+    place = forms.ChoiceField(
+        choices=[(ADDRESS, _("At an address")), (PROGRAM, _("A program on this machine"))],
+        initial=ADDRESS,
+        required=False,
+        widget=forms.RadioSelect,
     )
     url = forms.CharField(label=_("Address"), required=False, max_length=500, widget=forms.URLInput())
     headers = _headers(
@@ -45,32 +54,34 @@ class McpServerForm(forms.Form):
         )
     )
     program = forms.ChoiceField(
-        label=_("Or a program on this machine"),
+        label=_("Program"),
         required=False,
         help_text=_("Those that this server's operator allows."),
     )
 
     def __init__(self, user: User, data: Any = None) -> None:
         super().__init__(data)
-        self._programs = _programs(user)
-        if self._programs:
-            self.fields["program"].choices = [("", _("None")), *_choices(self._programs)]  # type: ignore[attr-defined]
+        self.programs = _programs(user)
+        if self.programs:
+            self.fields["program"].choices = _choices(self.programs)  # type: ignore[attr-defined]
         else:
-            del self.fields["program"]
+            del self.fields["program"], self.fields["place"]
 
     def clean_headers(self) -> dict[str, str]:
-        return _read(self.cleaned_data["headers"])
+        is_program = self.cleaned_data.get("place") == self.PROGRAM
+        return {} if is_program else _read(self.cleaned_data["headers"])
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
-        if not cleaned.get("url") and not cleaned.get("program"):
-            self.add_error("url", _("Where is it?"))
+        field = "program" if cleaned.get("place") == self.PROGRAM else "url"
+        if not cleaned.get(field) and field not in self.errors:
+            self.add_error(field, _("Which one?") if field == "program" else _("Where is it?"))
         return cleaned
 
     def named(self) -> Named:
         given = self.cleaned_data
-        if program := given.get("program"):
-            return Named(given["name"], argv=self._programs[program])
+        if given.get("place") == self.PROGRAM:
+            return Named(given["name"], argv=self.programs[given["program"]])
         return Named(given["name"], given["url"], given["headers"])
 
 

@@ -1,10 +1,11 @@
 """Targets and measurements: every write that a face or a tool may ask for, and where they lead (mission H1)."""
 
 import csv
-import io
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from decimal import Decimal
 from math import isfinite
 from typing import Final
 from uuid import UUID
@@ -41,6 +42,17 @@ class Outlook:
     @property
     def latest(self) -> Measurement | None:
         return self.measurements[-1] if self.measurements else None
+
+    @property
+    def expected(self) -> float | None:
+        """What is forecast, as people are told it."""
+        return self.rounded(self.forecast.expected) if self.forecast else None
+
+    def rounded(self, value: float) -> float:
+        """A calculated value, no finer than what was measured."""
+        exact = (Decimal(repr(each.value)).normalize().as_tuple().exponent for each in self.measurements)
+        places = max((-each for each in exact if isinstance(each, int)), default=0)
+        return round(value, max(places, 0)) + 0.0  # no minus before a zero
 
 
 def set_target(thread: Thread, name: str, value: float, deadline: date, unit: str = "") -> Target:
@@ -104,28 +116,49 @@ def measure(
     )
 
 
-def take_in(thread: Thread, text: str) -> int:
-    """Take measurements out of lines of "day, value" or "day, value, note"; all or none. Returns how many.
+def figure_of(text: str) -> float:
+    """Read a figure as people write it, with a decimal point or comma.
+
+    Raises:
+        ValueError: it is none, or could be two of them; in words for people.
+    """
+    figure = "".join(text.split()).replace("\N{MINUS SIGN}", "-")
+    if re.fullmatch(r"[+-]?[1-9]\d{0,2},\d{3}", figure):
+        plain = figure.replace(",", "")
+        raise ValueError(
+            _("“%(text)s” can be read in two ways: write %(plain)s, or %(point)s.")
+            % {"text": figure, "plain": plain, "point": figure.replace(",", ".")}
+        )
+    if not re.fullmatch(r"[+-]?(\d+[.,]?\d*|[.,]\d+)", figure, re.ASCII):
+        raise ValueError(_("“%(text)s” is not a figure. Write it like 72.5 or 72,5.") % {"text": clip(text, 40)})
+    return float(figure.replace(",", "."))
+
+
+def take_in(thread: Thread, text: str) -> list[Measurement]:
+    """Take measurements out of lines of "day, value" or "day, value, note"; all or none. Between them stands a
+    comma, a semicolon or a tab.
 
     Raises:
         Refused: a line is none; it is named.
     """
     with transaction.atomic():
-        return len([measure(thread, *each) for each in _lines(text)])
+        return [measure(thread, *each) for each in _lines(text)]
 
 
 def _lines(text: str) -> Iterator[tuple[float, date, str]]:
-    for number, row in enumerate(csv.reader(io.StringIO(text.replace(";", ",").replace("\t", ","))), 1):
+    for number, line in enumerate(text.splitlines(), 1):
+        between = re.match(r"[\s\"]*[\d-]+[\s\"]*?([,;\t])", line)
+        (row,) = csv.reader([line], delimiter=between[1] if between else ",")
         cells = [cell.strip() for cell in row]
         if not any(cells) or (number == 1 and not cells[0][:1].isdigit()):
             continue  # a heading
         try:
-            yield float(cells[1]), date.fromisoformat(cells[0]), ", ".join(cells[2:])
+            yield figure_of(cells[1]), date.fromisoformat(cells[0]), ", ".join(cells[2:])
         except (ValueError, IndexError):
             raise Refused(
                 "line",
                 _("Line %(n)d is not understood: “%(line)s”. Each is like 2026-11-29, 63.5.")
-                % {"n": number, "line": clip(",".join(row), 60)},
+                % {"n": number, "line": clip(line, 60)},
             ) from None
 
 

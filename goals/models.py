@@ -1,6 +1,6 @@
 """What is wanted."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Self
 from uuid import UUID
 from xml.sax.saxutils import escape
@@ -8,7 +8,7 @@ from xml.sax.saxutils import escape
 from django.conf import settings
 from django.db import models
 
-from agents.agentable import Ahead, Trusting
+from agents.agentable import Trusting
 from agents.models import ModelConnection
 from goals.feed import Feed as Feed, FeedItem as FeedItem, ItemKind as ItemKind, Rating as Rating
 from goals.look import Look as Look
@@ -24,7 +24,6 @@ from goals.notice import (
 from goals.outlook_words import beside
 from goals.push_device import PushDevice as PushDevice
 from goals.schedule import Result as Result, Schedule as Schedule, ScheduleKind as ScheduleKind
-from goals.schedules import ahead, ahead_said
 from memory.models import OwnedQuerySet
 
 
@@ -95,12 +94,9 @@ class Goal(Trusting):
         packs: list[str] = self.packs
         return packs
 
-    def ahead(self) -> Sequence[Ahead]:
-        return ahead(self.thread_id)
-
     def remembered(self) -> Mapping[str, str]:
         stands = outlook(self.thread_id)
-        return {"schedule": escape(ahead_said(self.ahead())), "target": escape(measured(stands)) if stands else ""}
+        return {**super().remembered(), "target": escape(measured(stands)) if stands else ""}
 
     def beside(self) -> str:
         return beside(self.pk, self.thread_id)

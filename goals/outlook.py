@@ -10,7 +10,7 @@ from agents.live.cards import plain
 from memory.text import clip
 from tools.changes import Change, Finding, Verdict
 from tools.models import AgentAction
-from tools.undo import is_possible, told, told_of
+from tools.undo import deed, is_possible, told_of
 from tools.undo_many import why_lasting
 
 EXCERPT = 200
@@ -40,11 +40,11 @@ class Outlook:
         possible = is_possible(found)
         parts = [_part(part.change, part) for part in found if part.change and part.verdict is Verdict.UNDO]
         why = "" if possible else told_of(found)
-        return cls(action, told(action), possible, parts, why)
+        return cls(action, deed(action), possible, parts, why)
 
     @classmethod
     def of_lasting(cls, action: AgentAction) -> Self:
-        return cls(action, told(action), False, [], why_lasting(action))
+        return cls(action, deed(action), False, [], why_lasting(action))
 
 
 def _part(change: Change, found: Finding) -> Part:

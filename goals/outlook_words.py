@@ -29,7 +29,11 @@ def words_of(stands: Outlook) -> str:
     if ahead := stands.forecast:
         said.append(
             _("At this pace it will be %(value)s then; four times out of five between %(low)s and %(high)s.")
-            % {"value": figure(ahead.expected), "low": figure(ahead.low), "high": figure(ahead.high)}
+            % {
+                "value": figure(stands.rounded(ahead.expected)) + unit,
+                "low": figure(stands.rounded(ahead.low)),
+                "high": figure(stands.rounded(ahead.high)),
+            }
         )
     return " ".join(said)
 

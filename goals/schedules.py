@@ -19,7 +19,7 @@ from goals import spoken_time, when
 from goals.schedule import Schedule, ScheduleKind
 from memory.marks import names
 from memory.models import Author, Thread
-from memory.text import clean, clip
+from memory.text import clean
 
 MOST: Final = 50
 """Of one agent."""
@@ -136,20 +136,12 @@ def begin_to_beat(thread: Thread) -> None:
 
 
 def ahead(thread_id: UUID) -> list[Ahead]:
-    """What somebody has set for an agent and is still to come."""
-    coming = Schedule.objects.filter(thread=thread_id, paused=False, next_at__isnull=False).set_by_somebody()
+    """What somebody has set for an agent and is still to come, now or once it is resumed."""
+    coming = Schedule.objects.filter(thread=thread_id, next_at__isnull=False).set_by_somebody()
     return [
-        Ahead(said(each), each.intent, each.pk if each.author == Author.AGENT else None)
+        Ahead(said(each), each.intent, each.pk if each.author == Author.AGENT else None, each.paused)
         for each in coming.order_by("next_at")
     ]
-
-
-def ahead_said(coming: Sequence[Ahead]) -> str:
-    """What is to come, for the agent: a line each."""
-    return "\n".join(
-        f"- {each.said}: {clip(each.intent, 300) or 'look in'}" + (f" (yours, id {each.own})" if each.own else "")
-        for each in coming
-    )
 
 
 def said(schedule: Schedule) -> str:

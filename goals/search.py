@@ -18,10 +18,9 @@ from django.urls import reverse
 from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 
-from agents.live.turns import where_of_message
+from agents.live.turns import where_of_messages
 from agents.services import assistant_of
 from goals.models import Goal
-from memory.models import ThreadMessage
 from memory.text import clean
 
 MOST: Final = 12
@@ -139,7 +138,8 @@ def search(user: User, said: str) -> list[Hit]:
         ALIKE, {"user": user.pk, "said": " ".join(words)}
     )
     owners = _owners(user)
-    return [_hit(row, owners[row[2]], words) for row in rows if row[2] in owners]
+    places = where_of_messages([row[1] for row in rows if row[0] == Kind.MESSAGE])
+    return [_hit(row, owners[row[2]], words, places.get(row[1], "")) for row in rows if row[2] in owners]
 
 
 def _owners(user: User) -> dict[UUID, Owner]:
@@ -157,10 +157,11 @@ def _rows(sql: str, parameters: Mapping[str, Any]) -> Sequence[tuple[Any, ...]]:
     return rows
 
 
-def _hit(row: tuple[Any, ...], owner: Owner, words: Sequence[str]) -> Hit:
+def _hit(row: tuple[Any, ...], owner: Owner, words: Sequence[str], place: str) -> Hit:
+    """place: of a message, in the conversation."""
     kind, found, thread, name, at, number, text = row
     kind = Kind(kind)
-    address = _address(kind, found, thread, name, number, owner)
+    address = _address(kind, found, thread, name, number, owner) + place
     return Hit(kind, found, thread, name, _marked(" ".join(text.split()), words), at, address, owner.title)
 
 
@@ -181,6 +182,4 @@ def _address(kind: Kind, found: UUID, thread: UUID, name: str, number: int, owne
             return f"{reverse('memory', args=[thread])}#l{number}"
         case Kind.FILE:
             return reverse("goal_file", args=[found, name])
-        case Kind.MESSAGE:
-            return owner.url + where_of_message(ThreadMessage.objects.select_related("thread").get(pk=found))
     return owner.url

@@ -1,28 +1,54 @@
 """How far a person trusts each tool with one of their agents: what they see, and what they set (mission D9)."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext as _, gettext_lazy
+from redis import RedisError
 
 from agents.agentable import Trusting
+from agents.engine.presence import commands_withheld
 from agents.refusals import Refused
 from goals.models import Goal
 from tools import policy, trust
-from tools.base import Audience, Effect, Pack, Reversal
+from tools.base import Audience, Effect, Pack, Reversal, Topic
+from tools.mcp.tool import McpTool
 from tools.policy import Mode
 from tools.registry import AnyTool, tools_of
+from tools.way_back import way_back
+
+_TOPICS = {
+    Topic.NOTES: gettext_lazy("Notes and memory"),
+    Topic.FILES: gettext_lazy("Files and commands"),
+    Topic.WEB: gettext_lazy("The web"),
+    Topic.PLANS: gettext_lazy("Plans, helpers and times"),
+    Topic.RECORD: gettext_lazy("What was done, and undoing it"),
+    Topic.MORE: gettext_lazy("More"),
+}
+_PACKS = {Pack.REFLECTIVE: gettext_lazy("Reflective companion")}
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A tool of an agent. words: what it does. note: what that means. modes: (value, words, possible, chosen)."""
+    """A tool of an agent. words: what it does. note: what that means. modes: (value, words, possible, chosen).
+    missing: why no agent is offered it now, whatever is set; else empty."""
 
     name: str
-    icon: str
     words: str
     note: str
+    missing: str
     modes: list[tuple[str, str, bool, bool]]
+    is_off: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Tools of one kind, or of one server. on: how many of them are not off."""
+
+    words: str
+    rows: list[Row]
+    on: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,19 +62,44 @@ class Switch:
     is_on: bool
 
 
-def rows(agent: Trusting) -> list[Row]:
-    """The tools that an agent may have been given, but for talking."""
-    return [_row(tool, agent.tool_modes()) for tool in _offered(agent, agent.tool_packs())]
+def groups(agent: Trusting, typed: Mapping[str, str] | None = None) -> list[Group]:
+    """The tools that an agent may have been given, but for talking, by what they are about.
+
+    typed: modes by name that stand in a form which was refused, in place of those that are kept.
+    """
+    modes, missing = {**agent.tool_modes(), **(typed or {})}, _missing_for(agent)
+    found: dict[str, list[Row]] = {str(words): [] for words in _TOPICS.values()}
+    for tool in _offered(agent, agent.tool_packs()):
+        found.setdefault(_group_of(tool), []).append(_row(tool, missing(tool), modes))
+    return [Group(words, rows, sum(not row.is_off for row in rows)) for words, rows in found.items() if rows]
 
 
-def switches(goal: Goal) -> list[Switch]:
-    """The packs that there are."""
+def _missing_for(agent: Trusting) -> Callable[[AnyTool], str]:
+    """Says of a tool why no agent is offered it now; staff are told the reason itself."""
+    no_sandbox: list[str] = []
+    with suppress(RedisError):
+        no_sandbox = commands_withheld()
+
+    def missing(tool: AnyTool) -> str:
+        why = " ".join(no_sandbox) if tool.in_sandbox else tool.withheld()
+        return why if agent.user.is_staff or not why else _("It is not set up on this server. Its staff can do that.")
+
+    return missing
+
+
+def modes_of(form: Mapping[str, str]) -> dict[str, str]:
+    """What a posted form says of tools: `mode-<name>`."""
+    return {name.removeprefix("mode-"): str(mode) for name, mode in form.items() if name.startswith("mode-")}
+
+
+def switches(goal: Goal, typed: Container[str] | None = None) -> list[Switch]:
+    """The packs that there are. typed: those that are on in a form which was refused."""
     note = _(
         "For looking inward: the agent keeps parts of you, assessments and proposals, each part and assessment with "
         "your own words as evidence. A part counts only once you confirm it."
     )
-    on = Pack.REFLECTIVE in goal.packs
-    return [Switch(Pack.REFLECTIVE, _("Reflective companion"), note, "goal_parts", on)]
+    on = Pack.REFLECTIVE in (goal.packs if typed is None else typed)
+    return [Switch(Pack.REFLECTIVE, str(_PACKS[Pack.REFLECTIVE]), note, "goal_parts", on)]
 
 
 def set_packs(goal: Goal, chosen: Iterable[str]) -> None:
@@ -91,19 +142,20 @@ def _offered(agent: Trusting, packs: Iterable[str]) -> list[AnyTool]:
     return [tool for tool in found if Audience.CONVERSATION in tool.audience and not tool.speaks and tool.pack in known]
 
 
-def _row(tool: AnyTool, chosen: Mapping[str, str]) -> Row:
+def _row(tool: AnyTool, missing: str, chosen: Mapping[str, str]) -> Row:
     words = {Mode.OFF: _("Off"), Mode.ASK: _("Ask"), Mode.AUTO: _("Auto")}
     possible, now = policy.modes(tool), chosen.get(tool.name, policy.usual(tool))
     modes = [(mode.value, words[mode], mode in possible, mode == now) for mode in Mode]
-    return Row(tool.name, tool.wording.icon, tool.wording.doing, _note(tool), modes)
+    return Row(tool.name, tool.wording.doing, _note(tool), missing, modes, is_off=now == Mode.OFF)
+
+
+def _group_of(tool: AnyTool) -> str:
+    if isinstance(tool, McpTool):
+        return tool.server
+    return str(_PACKS[Pack(tool.pack)] if tool.pack else _TOPICS[tool.topic])
 
 
 def _note(tool: AnyTool) -> str:
-    if tool.effect is Effect.PURE:
-        return _("Only reads")
-    return {
-        Reversal.UNDOABLE: _("Can be undone"),
-        Reversal.COMPENSABLE: _("Cannot be undone, but made up for"),
-        Reversal.IRREVERSIBLE: _("Cannot be undone, so it asks, but for what you allow in exactly one form"),
-        Reversal.NOTHING: "",
-    }[tool.reversal]
+    if tool.reversal is Reversal.IRREVERSIBLE:
+        return _("Cannot be undone, so it asks, but for what you allow in exactly one form")
+    return way_back(tool.reversal, tool) if tool.reversal is not Reversal.NOTHING or tool.effect is Effect.PURE else ""

@@ -9,37 +9,16 @@ from pydantic import Field
 from agents.refusals import Refused
 from goals import measuring, schedules
 from goals.measured import Measurement, Target
+from goals.restoring import MeasurementRestorer, ScheduleRestorer, image, measurement_image
 from goals.schedule import Schedule, ScheduleKind
 from memory.learnings import Origin
 from memory.models import Author
 from memory.text import clip
-from tools.base import Arguments, Audience, Effect, Outcome, Reversal, Tool, ToolContext, ToolError, Wording
-from tools.changes import Image, UndoRecord
-from tools.rows import RowRestorer, thread_of
+from tools.base import Arguments, Audience, Effect, Outcome, Reversal, Tool, ToolContext, ToolError, Topic, Wording
+from tools.changes import UndoRecord
+from tools.rows import thread_of
 
 LONGEST_HOURS = 30 * 24
-
-
-def image(schedule: Schedule) -> Image:
-    """What somebody has set, and when it comes next; not what became of the last time."""
-    return {
-        "thread_id": str(schedule.thread_id),
-        "kind": schedule.kind,
-        "author": schedule.author,
-        "intent": schedule.intent,
-        "sources": schedule.sources,
-        "next_at": schedule.next_at.isoformat() if schedule.next_at else None,
-    }
-
-
-class ScheduleRestorer(RowRestorer):
-    kind = "schedule"
-    model = Schedule
-    image = staticmethod(image)
-
-    def refusal(self, now: Image | None, target: Image | None) -> str:
-        came = now is not None and target is None and now["next_at"] is None
-        return "Its time has come." if came else ""
 
 
 class FollowUp(Arguments):
@@ -53,11 +32,12 @@ class FollowUp(Arguments):
 
 class ScheduleFollowUp(Tool[FollowUp]):
     name = "schedule_follow_up"
+    topic = Topic.PLANS
     description = (
         "Look in again later by yourself, once: to ask how something went, or to look whether something has changed. "
         "What recurs is the user's to set."
     )
-    wording = Wording("clock", "Setting a follow-up", "Set a follow-up", "Could not set a follow-up")
+    wording = Wording("clock", "Set a follow-up", "Setting a follow-up", "Set a follow-up", "Could not set a follow-up")
     effect = Effect.LOCAL
     reversal = Reversal.UNDOABLE
     audience = frozenset({Audience.CONVERSATION})
@@ -90,8 +70,11 @@ class OneFollowUp(Arguments):
 
 class CancelFollowUp(Tool[OneFollowUp]):
     name = "cancel_follow_up"
+    topic = Topic.PLANS
     description = "Drop a follow-up of yours that is not needed any more."
-    wording = Wording("clock", "Dropping a follow-up", "Dropped a follow-up", "Could not drop the follow-up")
+    wording = Wording(
+        "clock", "Drop a follow-up", "Dropping a follow-up", "Dropped a follow-up", "Could not drop the follow-up"
+    )
     effect = Effect.LOCAL
     reversal = Reversal.UNDOABLE
     audience = frozenset({Audience.CONVERSATION})
@@ -111,25 +94,6 @@ class CancelFollowUp(Tool[OneFollowUp]):
         return Outcome("It is dropped.", summary, UndoRecord(changes=(change,)))
 
 
-def measurement_image(found: Measurement) -> Image:
-    return {
-        "thread_id": str(found.thread_id),
-        "value": found.value,
-        "day": found.day.isoformat(),
-        "note": found.note,
-        "author": found.author,
-        "sources": found.sources,
-        "message_id": str(found.message_id) if found.message_id else None,
-        "action": str(found.action) if found.action else None,
-    }
-
-
-class MeasurementRestorer(RowRestorer):
-    kind = "measurement"
-    model = Measurement
-    image = staticmethod(measurement_image)
-
-
 class Reading(Arguments):
     value: float
     day: date | None = Field(None, description="On which it was measured, as 2026-11-29; leave it out for today.")
@@ -138,11 +102,18 @@ class Reading(Arguments):
 
 class RecordMeasurement(Tool[Reading]):
     name = "record_measurement"
+    topic = Topic.PLANS
     description = (
         "Write down a measured value of what <target> names, when the user tells you one or a file or page shows one. "
         "Never estimate."
     )
-    wording = Wording("bookmark", "Writing down a measurement", "Measured", "Could not write down the measurement")
+    wording = Wording(
+        "bookmark",
+        "Write down a measurement",
+        "Writing down a measurement",
+        "Measured",
+        "Could not write down the measurement",
+    )
     effect = Effect.LOCAL
     reversal = Reversal.UNDOABLE
     audience = frozenset({Audience.CONVERSATION})

@@ -13,11 +13,13 @@ from django.utils.translation import gettext as _
 from agents.services import NOTICE
 from goals.context import Place, month_start
 from goals.headline import SHORTEST, headline
+from goals.inbox import Question, questions
 from goals.updates import Kind, Update
 from memory.metadata import MessageMetadata
 from memory.models import AgentRun, MessageType, RunStatus, Source, ThreadMessage
 
 SHOWN = 12
+NEEDS = 3
 SPENDERS = 5
 
 
@@ -34,18 +36,19 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """A run that failed and can be tried again, or that waits for its person: for more money, or for a decision.
+    """A run that failed and can be tried again, or that waits for more money; or a call that waits for a decision.
 
-    message: what was said of it; a wait for a decision has words of its own alone. budget: the one that may be raised,
-    by so many dollars that the run goes on.
+    message: what was said of it. budget: the one that may be raised, by so many dollars that the run goes on.
+    asks: the call; its sentence is the title.
     """
 
-    place: Place
+    place: Place | None
     text: str
     message: ThreadMessage | None = None
     state: str = "failed"
     budget: str = ""
     dollars: int = 1
+    asks: Question | None = None
 
 
 def latest_steps(user: User, places: Mapping[UUID, Place], resting: Collection[UUID] = ()) -> list[Step]:
@@ -74,22 +77,27 @@ def _of_update(place: Place, update: Update) -> Step:
 
 
 def needs(user: User, places: Mapping[UUID, Place]) -> list[Need]:
-    """Runs that wait for the person, then threads whose last word is an error that may be tried again, and where
-    nothing runs."""
-    return _waits(user, places) + _failures(user, places)
+    """NEEDS calls that wait for the person's word, runs that wait for money, then threads whose last word is an error
+    that may be tried again, and where nothing runs."""
+    return _asked(user, places) + _waits(user, places) + _failures(user, places)
+
+
+def _asked(user: User, places: Mapping[UUID, Place]) -> list[Need]:
+    return [
+        Need(each.place, each.card.stakes or each.card.why, state="waiting", asks=each)
+        for each in questions(user, places, NEEDS)
+    ]
 
 
 def _waits(user: User, places: Mapping[UUID, Place]) -> list[Need]:
-    waits = (RunStatus.WAITING_APPROVAL, RunStatus.WAITING_BUDGET)
-    runs = list(AgentRun.objects.for_user(user).filter(thread__in=places, status__in=waits).order_by("created_at"))
+    waiting = AgentRun.objects.for_user(user).filter(thread__in=places, status=RunStatus.WAITING_BUDGET)
+    runs = list(waiting.order_by("created_at"))
     said = ThreadMessage.objects.filter(run__in=runs, metadata__reason="budget").order_by("run", "-position")
     told = {message.run_id: message for message in said.distinct("run")}
-    return [_wait(places[run.thread_id], run, told.get(run.pk)) for run in runs]
+    return [_wait(places[run.thread_id], told.get(run.pk)) for run in runs]
 
 
-def _wait(place: Place, run: AgentRun, told: ThreadMessage | None) -> Need:
-    if run.status == RunStatus.WAITING_APPROVAL:
-        return Need(place, _("It waits for your decision."), state="waiting")
+def _wait(place: Place, told: ThreadMessage | None) -> Need:
     if told is None:
         return Need(place, _("It waits for its budget."), state="paused")
     metadata = MessageMetadata.model_validate(told.metadata)

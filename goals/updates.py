@@ -20,6 +20,7 @@ from django.db import connection
 from django.db.models import Count, Q, Sum
 from django.urls import reverse
 
+from agents.live.cards import target
 from agents.live.steps import intention, sentence
 from agents.models import CallStatus, ModelCall
 from agents.services import NOTICE
@@ -157,7 +158,9 @@ def _done(user: User, since: datetime) -> Iterator[Update]:
 def _asked(user: User, since: datetime) -> Iterator[Update]:
     asked = Approval.objects.for_user(user).waiting().filter(requested_at__gte=since)
     for approval in _with_actions(asked).order_by("-requested_at")[:MOST]:
-        yield _of_action(Kind.ASKED, approval.action, approval.requested_at, intention(approval.action))
+        yield _of_action(
+            Kind.ASKED, approval.action, approval.requested_at, intention(approval.action, target(approval.action))
+        )
     unknown = AgentAction.objects.for_user(user).filter(
         status=ActionStatus.UNKNOWN, resolution="", finished_at__gte=since
     )
@@ -171,7 +174,7 @@ def _decided(user: User, since: datetime) -> Iterator[Update]:
     open_ones = (ApprovalState.REQUESTED, ApprovalState.CANCELLED)
     for approval in _with_actions(closed.exclude(state__in=open_ones)).order_by("-decided_at")[:MOST]:
         assert approval.decided_at is not None
-        said = f"{intention(approval.action)}: {outcome(approval)[1]}"
+        said = f"{intention(approval.action, target(approval.action))}: {outcome(approval)[1]}"
         yield _of_action(Kind.DECIDED, approval.action, approval.decided_at, said)
 
 

@@ -1,4 +1,4 @@
-"""Staff pages of what is remembered: threads with the model's view of them, and notes."""
+"""Staff pages of what is remembered: threads with the model's view of them, notes, and learnings."""
 
 import json
 from typing import Any
@@ -18,7 +18,7 @@ from memory import llm_transcript, quarantine
 from memory.admin_base import ReadOnlyAdmin, record
 from memory.attachment_admin import AttachmentAdmin as AttachmentAdmin
 from memory.history_admin import AgentHistoryAdmin as AgentHistoryAdmin
-from memory.models import AgentRun, HistoryEntry, Note, Thread
+from memory.models import AgentRun, HistoryEntry, Learning, Note, Thread
 
 SILENT_AFTER_SECONDS = 60
 
@@ -117,3 +117,18 @@ class NoteAdmin(ReadOnlyAdmin[Note]):
     list_select_related = ["user", "thread"]
     search_fields = ["title", "user__email"]
     fields = ["title", "body", "author", "user", "thread", "created_at", "updated_at"]
+
+
+@admin.register(Learning)
+class LearningAdmin(ReadOnlyAdmin[Learning]):
+    """Its list does not show what was learned of a person."""
+
+    list_display = ["id", "user", "number", "author", "thread", "ended_at", "created_at"]
+    list_filter = ["author", ("ended_at", admin.EmptyFieldListFilter)]
+    list_select_related = ["user", "thread"]
+    search_fields = ["user__email"]
+    ordering = ["-id"]
+    fields = [
+        *("number", "text", "author", "user", "thread", "sources", "message", "action", "replaced_by"),
+        *("ended_at", "created_at"),
+    ]

@@ -209,6 +209,11 @@ class MessageType(models.TextChoices):
 class MessageQuerySet(OwnedQuerySet["ThreadMessage"]):
     owner = "thread__user"
 
+    def said(self) -> Self:
+        """What people see as messages: what they wrote and were answered. The rest are steps of the agent's work."""
+        spoken = self.filter(source__in=[Source.USER, Source.AGENT], message_type=MessageType.TEXT)
+        return spoken.exclude(metadata__has_any_keys=["interim", "task", "schedule"])
+
 
 class ThreadMessage(models.Model):
     """One entry that the user sees. A tool message only points to its action; results live in the history.

@@ -7,12 +7,14 @@ var htmx=(()=>{const e={parse(t){if(!t)return{};if(t.startsWith("{"))return JSON
    data-copy[="id"]        copy the code block around the button, or the text of the element with that id
    data-dialog-open="id"   show the dialog with that id;  data-dialog-close  closes the one around the button
    data-fill="id"          put the button's words into the field with that id
+   data-one-line           a text area for one line that grows with it; Enter goes on to the next field
    data-theme-choice       a radio button whose value is system, light or dark
    data-time-zone          a hidden field that tells the server where the browser is
    data-clears="id"        an area with fields; when something in it is typed, the element with that id is emptied
    data-auto-submit        a form that is sent when something in it changes
    data-until="ISO time"   <time> that counts down, in the words of data-in (with %s) and data-now
    data-since="ISO time"   <time> that counts up;  .step[data-news="ISO time"] turns stale after a minute
+   data-strip              a list that is a strip on a phone: its current item is scrolled into view
    Words come from #status, which the server fills in the user's language. */
 (() => {
   const status = () => document.getElementById("status");
@@ -73,6 +75,23 @@ var htmx=(()=>{const e={parse(t){if(!t)return{};if(t.startsWith("{"))return JSON
     field.focus();
   }
 
+  /* Browsers without field-sizing grow a text area by rows. */
+  function fit(text) {
+    if (CSS.supports("field-sizing", "content")) return;
+    text.rows = 1;
+    while (text.scrollHeight > text.clientHeight + 2 && text.rows < 12) text.rows += 1;
+  }
+  document.addEventListener("input", (event) => {
+    if ("oneLine" in event.target.dataset) fit(event.target);
+  });
+  document.addEventListener("keydown", (event) => {
+    const text = event.target;
+    if (event.key !== "Enter" || event.isComposing || !("oneLine" in text.dataset)) return;
+    event.preventDefault();
+    const fields = [...text.form.elements];
+    fields[fields.indexOf(text) + 1]?.focus();
+  });
+
   /* Without script a link with data-dialog-open leads to a page that does the same. */
   function openDialog(event, id) {
     const dialog = document.getElementById(id);
@@ -114,6 +133,11 @@ var htmx=(()=>{const e={parse(t){if(!t)return{};if(t.startsWith("{"))return JSON
     }, 6000);
   }, true);
 
+  function centre(strip) {
+    const [whole, item] = [strip, strip.querySelector("[aria-current]")].map((each) => each?.getBoundingClientRect());
+    if (item) strip.scrollLeft += item.left + item.width / 2 - whole.left - whole.width / 2;
+  }
+
   const minutes = (seconds) => `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
 
   function tick() {
@@ -132,8 +156,10 @@ var htmx=(()=>{const e={parse(t){if(!t)return{};if(t.startsWith("{"))return JSON
   setInterval(tick, 1000);
   document.addEventListener("DOMContentLoaded", () => {
     tick();
+    document.querySelectorAll("[data-one-line]").forEach(fit);
     const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
     for (const field of document.querySelectorAll("[data-time-zone]")) field.value = zone;
+    for (const strip of document.querySelectorAll("[data-strip]")) centre(strip);
   });
   document.addEventListener("htmx:after:swap", tick);
 
@@ -145,7 +171,7 @@ var htmx=(()=>{const e={parse(t){if(!t)return{};if(t.startsWith("{"))return JSON
     if (event.detail.ctx) toast(word("unsent"));
   });
 
-  window.waymark = { say, toast, word };
+  window.waymark = { say, toast, word, fit };
 })();
 
 ;
@@ -175,7 +201,7 @@ var htmx=(()=>{const e={parse(t){if(!t)return{};if(t.startsWith("{"))return JSON
     const draft = read(form);
     if (draft && !text.value) text.value = draft.text;
     if (id) id.value = draft?.id || id.value || uuid();
-    fit(text);
+    waymark.fit(text);
   }
 
   function read(form) {
@@ -195,21 +221,14 @@ var htmx=(()=>{const e={parse(t){if(!t)return{};if(t.startsWith("{"))return JSON
     text.value = "";
     if (id) id.value = uuid();
     save(form);
-    fit(text);
-  }
-
-  /* Browsers without field-sizing grow the box by rows. */
-  function fit(text) {
-    if (CSS.supports("field-sizing", "content")) return;
-    text.rows = 1;
-    while (text.scrollHeight > text.clientHeight + 2 && text.rows < 12) text.rows += 1;
+    waymark.fit(text);
   }
 
   document.addEventListener("input", (event) => {
     const form = composerOf(event.target);
     if (!form) return;
     save(form);
-    fit(event.target);
+    waymark.fit(event.target);
   });
 
   document.addEventListener("keydown", (event) => {
@@ -589,10 +608,12 @@ var htmx=(()=>{const e={parse(t){if(!t)return{};if(t.startsWith("{"))return JSON
 
 ;
 /* The inbox from the keyboard. Keys work while a card has the focus, so that speech and stray typing decide nothing
-   (WCAG 2.1.4); the first card has it when the page is opened with a mouse or a keyboard at hand.
+   (WCAG 2.1.4); the first card, or the one of the address, has it when the page is opened with a mouse or a keyboard at
+   hand.
 
    data-keys    a list of cards: J and K move
-   data-key     inside a card: the letter that presses the button, or unfolds the form and goes into it */
+   data-key     inside a card: the letter that presses the button, or unfolds the form and goes into it
+   Escape leaves the form and folds it up. */
 (() => {
   const cards = () => [...document.querySelectorAll("[data-keys] > article")];
 
@@ -607,21 +628,27 @@ var htmx=(()=>{const e={parse(t){if(!t)return{};if(t.startsWith("{"))return JSON
     if (form.matches("details[open]")) form.querySelector("textarea, input")?.focus();
   }
 
+  /* What was typed into the form stays there. */
+  function leave(card) {
+    card.querySelector("details[open]")?.removeAttribute("open");
+    card.focus();
+  }
+
   document.addEventListener("keydown", (event) => {
     const card = event.target.closest?.("[data-keys] > article");
     if (!card || event.repeat || event.ctrlKey || event.metaKey || event.altKey) return;
-    if (event.key === "Escape") return card.focus();
+    if (event.key === "Escape") return leave(card);
     if (event.target.matches("input, textarea, select")) return;
     const letter = event.key.toLowerCase();
     const button = card.querySelector(`[data-key="${CSS.escape(letter)}"]`);
     if (!button && letter !== "j" && letter !== "k") return;
     event.preventDefault();
-    if (button) press(button);
+    if (button) button.checkVisibility() && press(button);
     else move(card, letter === "j" ? 1 : -1);
   });
 
   document.addEventListener("DOMContentLoaded", () => {
-    if (matchMedia("(pointer: fine)").matches) cards()[0]?.focus({ preventScroll: true });
+    if (matchMedia("(pointer: fine)").matches) (cards().find((card) => card.matches(":target")) ?? cards()[0])?.focus({ preventScroll: true });
   });
 })();
 

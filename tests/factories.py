@@ -3,7 +3,7 @@
 # mypy: disable-error-code="no-untyped-call"
 
 import hashlib
-from datetime import timedelta
+from datetime import date, timedelta
 from decimal import Decimal
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -29,7 +29,19 @@ from agents.models import (
     ModelPrice,
     UserAgent,
 )
-from goals.models import Feed, FeedItem, Goal, ItemKind, Notice, PushDevice, Receipt
+from goals.models import (
+    Feed,
+    FeedItem,
+    Goal,
+    ItemKind,
+    Measurement,
+    Notice,
+    PushDevice,
+    Receipt,
+    Schedule,
+    ScheduleKind,
+    Target,
+)
 from goals.services import create_goal
 from memory.ids import new_id
 from memory.models import (
@@ -259,6 +271,38 @@ class NoteFactory(Made[Note]):
     thread = SubFactory(ThreadFactory)
     user = SelfAttribute("thread.user")
     title = Sequence(lambda n: f"Note {n}")
+
+
+class ScheduleFactory(Made[Schedule]):
+    class Meta:
+        model = Schedule
+
+    thread = SubFactory(ThreadFactory)
+    user = SelfAttribute("thread.user")
+    kind = ScheduleKind.RECURRING
+    rule = "0 8 * * *"
+    intent = "Look round."
+
+
+class TargetFactory(Made[Target]):
+    class Meta:
+        model = Target
+
+    thread = SubFactory(ThreadFactory)
+    user = SelfAttribute("thread.user")
+    name = "Weight"
+    value = 60
+    deadline = date(2030, 1, 1)
+
+
+class MeasurementFactory(Made[Measurement]):
+    class Meta:
+        model = Measurement
+
+    thread = SubFactory(ThreadFactory)
+    user = SelfAttribute("thread.user")
+    value = 63.5
+    day = date(2026, 1, 1)
 
 
 class LearningFactory(Made[Learning]):

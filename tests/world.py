@@ -57,7 +57,7 @@ class Deed(Arguments):
 
 class Acting(Tool[Deed]):
     description = "Act on the world."
-    wording = Wording("mail", "Sending", "Sent", "Could not send")
+    wording = Wording("mail", "Send", "Sending", "Sent", "Could not send")
     reversal = Reversal.COMPENSABLE
     Arguments = Deed
 
@@ -137,7 +137,7 @@ class Slow(Tool[Pause]):
 
     name = "slow"
     description = "Take a while."
-    wording = Wording("clock", "Waiting", "Waited", "Could not wait")
+    wording = Wording("clock", "Wait", "Waiting", "Waited", "Could not wait")
     timeout_seconds = 60.0
     Arguments = Pause
 
@@ -175,7 +175,7 @@ class OpenPage(Tool[Address]):
 
     name = "open_page"
     description = "Read a page."
-    wording = Wording("globe", "Reading", "Read", "Could not read")
+    wording = Wording("globe", "Read", "Reading", "Read", "Could not read")
     Arguments = Address
 
     def run(self, arguments: Address, context: ToolContext) -> Outcome:

@@ -14,6 +14,8 @@ _NAT64 = IPv6Network("64:ff9b::/96")
 
 
 PORTS = (80, 443)
+OTHER_PORT = "Only the ports 80 and 443 are open"
+INSIDE = "is inside a private network, where this server opens nothing."
 
 
 class AddressRefused(Exception):
@@ -23,7 +25,7 @@ class AddressRefused(Exception):
 def check_port(port: int) -> None:
     """Raises: AddressRefused: nothing of strangers is opened there."""
     if port not in PORTS:
-        raise AddressRefused(f"Only the ports 80 and 443 are open, not {port}.")
+        raise AddressRefused(f"{OTHER_PORT}, not {port}.")
 
 
 def check_global(host: str, figures: Iterable[str]) -> None:
@@ -35,7 +37,7 @@ def check_global(host: str, figures: Iterable[str]) -> None:
         AddressRefused: one of them is not on the open internet.
     """
     if not all(map(is_global, figures)):
-        raise AddressRefused(f"{host} is inside a private network, where this server opens nothing.")
+        raise AddressRefused(f"{host} {INSIDE}")
 
 
 def is_global(figures: str) -> bool:

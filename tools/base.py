@@ -35,7 +35,8 @@ class Risk(StrEnum):
 
 
 class Reversal(StrEnum):
-    """Whether the effect can be taken back. `NOTHING`: the tool only reads."""
+    """Whether the effect can be taken back. `NOTHING`: the tool only reads. `COMPENSABLE`: no, or not always, but
+    something else may set it right (`Tool.way_back`)."""
 
     NOTHING = "nothing"
     UNDOABLE = "undoable"
@@ -54,6 +55,17 @@ class Pack(StrEnum):
     """Tools that belong together, and are only offered to agents whose owner has switched them on (mission D11)."""
 
     REFLECTIVE = "reflective"
+
+
+class Topic(StrEnum):
+    """What a tool is about, by which people find it in a list. MORE: nothing else fits."""
+
+    NOTES = "notes"
+    FILES = "files"
+    WEB = "web"
+    PLANS = "plans"
+    RECORD = "record"
+    MORE = "more"
 
 
 class ToolError(Exception):
@@ -130,9 +142,11 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """How a cell speaks of the call: while it runs, when done, when it failed. `icon` names a symbol of icons.svg."""
+    """How people are told of the call: of what it is to do (an infinitive), while it runs, when done, when it failed.
+    `icon` names a symbol of icons.svg."""
 
     icon: str
+    deed: str
     doing: str
     done: str
     failed: str
@@ -150,6 +164,7 @@ class ToolSpec:
 class Tool[A: Arguments](ABC):
     """One tool. Stateless: one instance serves every run of the process.
 
+    topic: under which people find it.
     pack: only offered to agents for which this pack is switched on; empty is no pack.
     needs_archives: only offered to agents that have archived sessions.
     context_type: only offered in runs of that context type (mission A6); empty is any.
@@ -158,6 +173,9 @@ class Tool[A: Arguments](ABC):
     speaks: it says something to the user; the same words are said once in a run.
     foreign: what it returns was written outside, and none of it by the model; an address in it may be opened (T10). It
         labels that itself (`tools.untrusted`), so that its own words stand beside it.
+    in_sandbox: it runs in the sandbox of a worker's machine, so `withheld` speaks of the machine that asks.
+    way_back: of a compensable one, what a person is told of that, without a full stop.
+    code: names of arguments that people are shown letter by letter (a command).
     stopping_seconds: beyond WAYMARK_STOP_GRACE_SECONDS, which a call that is stopped takes to say what it has done.
     """
 
@@ -167,7 +185,9 @@ class Tool[A: Arguments](ABC):
     effect: Effect = Effect.PURE
     risk: Risk = Risk.ALLOWED
     reversal: Reversal = Reversal.NOTHING
+    way_back: ClassVar[str] = ""
     audience: ClassVar[frozenset[Audience]] = frozenset(Audience)
+    topic: ClassVar[Topic] = Topic.MORE
     pack: ClassVar[str] = ""
     needs_archives: ClassVar[bool] = False
     context_type: ClassVar[str] = ""
@@ -176,8 +196,10 @@ class Tool[A: Arguments](ABC):
     contained: ClassVar[bool] = False
     speaks: ClassVar[bool] = False
     foreign: ClassVar[bool] = False
+    code: ClassVar[frozenset[str]] = frozenset()
     timeout_seconds: float = 30.0
     stopping_seconds: ClassVar[float] = 0.0
+    in_sandbox: bool = False
     Arguments: type[A]
 
     @abstractmethod

@@ -15,6 +15,7 @@ from memory.ids import new_id
 from memory.keyset import Order
 from memory.models import AgentRun, OwnedQuerySet, Thread
 from tools.base import Effect, Reversal, Risk
+from tools.restoring import all_restorers
 
 
 class ActionStatus(models.TextChoices):
@@ -54,16 +55,24 @@ def agent_of(thread: Thread) -> UUID:
     return agent
 
 
+def reversible() -> models.Q:
+    """Actions that changed something which is known how to put back; what was changed since is seen then."""
+    changed = models.Q(status=ActionStatus.DONE, undone=False, undo__changes__0__isnull=False)
+    for restorer in all_restorers().values():
+        changed &= ~restorer.settled()
+    return changed
+
+
 class ActionQuerySet(OwnedQuerySet["AgentAction"]):
     def proposed(self) -> Self:
         """Those that wait for a decision beside the conversation."""
         return self.filter(status=ActionStatus.PROPOSED, approval__state=ApprovalState.REQUESTED)
 
     def with_standing(self) -> Self:
-        """With `reversible`: whether it is known how to take it back, and of what was undone `taken_back`: the undo
-        that holds, and `repeatable`: whether that can be taken back in turn. Without what was changed, which may be
+        """With `reversible`: whether there is a way back from it, and of what was undone `taken_back`: the undo that
+        holds, and `repeatable`: whether that can be taken back in turn. Without what was changed, which may be
         long."""
-        changed = models.Q(status=ActionStatus.DONE, undone=False, undo__changes__0__isnull=False)
+        changed = reversible()
         holds = AgentAction.objects.filter(undoes=models.OuterRef("pk"), undone=False).order_by("-created_at")
         return self.annotate(
             reversible=models.Case(models.When(changed, then=True), default=False),

@@ -4,12 +4,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from django.conf import settings
+from django.db.models import OuterRef, Q
+from django.db.models.fields.json import KeyTextTransform, KeyTransform
 from django.utils.module_loading import import_string
 
 from tools.changes import Change, Image
+
+FIRST_CHANGED: Final = KeyTextTransform("id", KeyTransform("0", KeyTransform("changes", OuterRef("undo"))))
+"""In a query within one over actions: the id of the first thing that one has changed, as text."""
 
 
 class CannotRestore(Exception):
@@ -45,6 +50,11 @@ class Restorer(ABC):
     def refusal(self, now: Image | None, target: Image | None) -> str:
         """Why such a thing cannot be put from one standing into another, as a sentence; empty when it can."""
         return ""
+
+    def settled(self) -> Q:
+        """Of the actions that changed such a thing, those of which it stays so for good, as far as a query can tell:
+        no way back is offered from these."""
+        return Q(pk__in=[])
 
     def change(self, key: str, name: str, before: Image | None, after: Image | None) -> Change:
         """The record of what a call did to a thing: of an update only the fields that differ."""

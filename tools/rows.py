@@ -37,7 +37,7 @@ class RowRestorer(Restorer):
         if image is None:
             rows.filter(pk=key, user=owner).delete()
             return
-        fields: dict[str, Any] = {"sources": []} | image
+        fields: dict[str, Any] = ({"sources": []} if hasattr(self.model, "sources") else {}) | image
         fields["thread_id"] = fields.pop("thread", None) or fields["thread_id"]
         if not Thread.objects.filter(pk=fields["thread_id"], user=owner).exists():
             raise CannotRestore("the conversation that it belonged to is gone.")

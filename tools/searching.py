@@ -149,7 +149,8 @@ def engine() -> Engine | None:
 def withheld() -> str:
     """Why nobody can search the web, in a sentence; empty when somebody can."""
     chosen = engine()
-    return chosen.missing() if chosen else "WAYMARK_SEARCH names nobody who searches: searxng, brave or ddgs."
+    why = chosen.missing() if chosen else "WAYMARK_SEARCH names nobody who searches: searxng, brave or ddgs."
+    return why and f"{why} See “The web” in docs/operations.md."
 
 
 @cache

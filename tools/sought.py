@@ -12,7 +12,7 @@ from django.db.models.lookups import IContains
 
 from tools import registry
 from tools.base import Effect
-from tools.models import ActionQuerySet, ActionStatus, ApprovalState
+from tools.models import ActionQuerySet, ActionStatus, ApprovalState, reversible
 
 # How many of the newest actions are looked through for words: each is read as a whole, some 45 µs. An index of words
 # would be written with each outcome, within the commit that its run waits for.
@@ -48,7 +48,6 @@ class State(StrEnum):
 _ASKED = Q(status__in=[ActionStatus.INTENT, ActionStatus.PROPOSED], approval__state=ApprovalState.REQUESTED)
 _STATES: Mapping[State, Q] = {
     State.DONE: Q(status=ActionStatus.DONE, undone=False),
-    State.UNDOABLE: Q(status=ActionStatus.DONE, undone=False, undo__changes__0__isnull=False),
     State.UNDONE: Q(undone=True),
     State.FAILED: Q(status__in=[ActionStatus.ERROR, ActionStatus.DENIED]),
     State.LEFT: Q(status=ActionStatus.CANCELLED),
@@ -100,7 +99,8 @@ class Sought:
     def _without_words(self, actions: ActionQuerySet) -> ActionQuerySet:
         found = actions.filter(tool=self.tool) if self.tool else self._of_kind(actions)
         wanted = [_WHO[self.who]] if self.who else []
-        wanted += [_STATES[self.state]] if self.state else []
+        if self.state:
+            wanted += [reversible() if self.state is State.UNDOABLE else _STATES[self.state]]
         wanted += [Q(created_at__gte=self.since)] if self.since else []
         wanted += [Q(created_at__lt=self.until)] if self.until else []
         return found.filter(*wanted)

@@ -22,6 +22,8 @@ from tools.models import ActionStatus, AgentAction, of_agent
 from tools.restoring import CannotRestore, Restorer, all_restorers
 
 NAME = "undo_action"
+LONGEST_NAME = 80
+"""Characters that the summary of a call gives of the name of what it changed."""
 NOTHING = "There is nothing about this that could be undone."
 
 
@@ -92,13 +94,23 @@ def recent(owner: int, thread_id: UUID, most: int) -> Iterable[AgentAction]:
 
 def told(action: AgentAction) -> str:
     """What a call did: "Created a note Shoes"."""
+    return _sentence(action, action.summary)
+
+
+def deed(action: AgentAction) -> str:
+    """As `told`, with the name of what it changed in quotes."""
+    names = {clip(change.name, LONGEST_NAME) for change in record_of(action).changes}
+    return _sentence(action, f"“{action.summary}”" if action.summary in names else action.summary)
+
+
+def _sentence(action: AgentAction, about: str) -> str:
     words = registry.words_of(action.tool)
-    return f"{words.done if words else action.tool} {action.summary}".strip()
+    return f"{words.done if words else action.tool} {about}".strip()
 
 
 def quoted(action: AgentAction) -> str:
     """The summary of its undo: "Undid" + “Created a note Shoes”."""
-    return f"“{clip(told(action), 80)}”"
+    return f"“{clip(told(action), LONGEST_NAME)}”"
 
 
 def said(part: Finding) -> str:

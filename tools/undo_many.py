@@ -11,6 +11,7 @@ from tools.base import Effect, Reversal
 from tools.changes import Finding
 from tools.models import ActionQuerySet, ActionStatus, AgentAction
 from tools.undo import Standing, findings, is_possible
+from tools.way_back import way_back
 
 MOST_AT_ONCE = 200
 
@@ -73,9 +74,7 @@ def why_lasting(action: AgentAction) -> str:
     """Why one of `Batch.lasting` stays, as a sentence."""
     if action.status == ActionStatus.UNKNOWN:
         return "It is not known whether it happened."
-    if action.reversal == Reversal.COMPENSABLE:
-        return "It cannot be undone, only made up for."
-    return "It cannot be undone."
+    return f"{way_back(action.reversal, registry.find(action.tool))}."
 
 
 def preview(actions: Sequence[AgentAction], owner: int) -> list[list[Finding]]:

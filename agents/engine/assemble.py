@@ -19,6 +19,7 @@ from agents.planned import to_remind_of
 from agents.prices import PRICES, read
 from agents.prompts import render
 from agents.providers.pricing import Prices
+from agents.state import facts
 from memory import pool
 from memory.context import NOTES_LISTED, Context, context_for, learned, noted
 from memory.hot import columns, instance, load, width
@@ -99,6 +100,7 @@ SELECT run.trigger, run.context_type, coalesce(u.time_zone, 'Etc/UTC'), person.i
   (SELECT coalesce(jsonb_agg(jsonb_build_array(l.number, l.text, l.sources) ORDER BY l.number), '[]')
     FROM memory_learning l WHERE l.thread_id = t.id AND l.ended_at IS NULL),
   EXISTS (SELECT FROM agents_planitem p WHERE p.thread_id = t.id AND p.status <> 'dropped'),
+  EXISTS (SELECT FROM tools_workspacefile f WHERE f.workspace_id = t.id),
   {LAST_SUMMARIES}, {PRICES.format(user="t.user_id")},
   {columns(Thread, "t")}, {columns(ModelConnection, "c")}, {columns(ModelConnection, "s")}
 FROM memory_agentrun run
@@ -116,7 +118,8 @@ def summon(run_id: UUID) -> Summons | None:
     rows = pool.execute(SUMMON, {"run": run_id, "live": [*LIVE]})
     if not rows:
         return None
-    trigger, context_type, time_zone, is_staff, notes, learnings, has_plan, summaries, prices, *rest = rows[0]
+    trigger, context_type, time_zone, is_staff, notes, learnings, has_plan, has_files, *others = rows[0]
+    summaries, prices, *rest = others
     values = iter(rest)
     thread = instance(Thread, [*islice(values, width(Thread))])
     default, stand_in = _connection(values), _connection(values)
@@ -130,6 +133,8 @@ def summon(run_id: UUID) -> Summons | None:
             remembered = {"learnings": learned(learnings), "notes": noted(notes), **agentable.remembered()}
         if has_plan:
             remembered["plan"] = to_remind_of(thread.pk)
+        if has_files:
+            remembered["state"] = facts(thread.pk)
         return Summons(
             agentable=agentable,
             thread=thread,

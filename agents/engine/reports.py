@@ -1,9 +1,13 @@
 """What a sub-agent's end tells the agent that sent it off."""
 
+from functools import partial
+
+from django.db import transaction
+
 from agents.agentable import Agentable
 from agents.engine import bell
 from agents.engine.posting import post
-from agents.live.announce import announce_message
+from agents.live.announce import announce_message, announce_sender
 from memory.marks import mark
 from memory.metadata import MessageMetadata
 from memory.models import Source, Thread, ThreadMessage, Trigger
@@ -23,6 +27,7 @@ def report(agentable: Agentable, parent: Thread, text: str) -> None:
         mark(parent.pk, read, orm_connection())
     metadata = MessageMetadata(task=agentable.pk, task_title=agentable.name())
     post(parent, text, source=Source.AGENT, trigger=Trigger.REPORT, metadata=metadata, inside=True)
+    transaction.on_commit(partial(announce_sender, agentable.pk))
 
 
 def tell_again(agentable: Agentable, parent: Thread) -> None:

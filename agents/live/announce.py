@@ -11,6 +11,7 @@ from agents.engine.journal import Cell
 from agents.live import how_far
 from agents.live.events import ApprovalChanged, Event, MessagePosted, RunChanged, ToolComplete, ToolProgress, ToolStart
 from agents.live.stream import publish
+from agents.models import AgentTask
 from agents.providers.pricing import dollars
 from memory.models import AgentRun, Thread, ThreadMessage
 from tools.base import HowFar
@@ -95,6 +96,14 @@ def announce_action(thread: Thread, action_id: UUID) -> None:
     else:
         event = ToolComplete(**about, status=action.status, summary=action.summary, undone=action.undone)
     publish(thread.pk, thread.user_id, event)
+
+
+def announce_sender(task_id: UUID) -> None:
+    """How the call stands that sent a helper off: one that is over is not called back any more."""
+    senders = AgentTask.objects.filter(pk=task_id).values("sent_by")
+    sent = AgentAction.objects.filter(run__in=senders, undo__changes__0__id=str(task_id))
+    for action in sent.select_related("thread"):
+        announce_action(action.thread, action.pk)
 
 
 def call_changed(run_id: UUID, call: Call) -> Event:

@@ -18,6 +18,7 @@ from tools import files, registry, trust
 from tools.base import Effect, Reversal
 from tools.file_changes import KIND
 from tools.models import ActionStatus, AgentAction, ApprovalState, Resolution
+from tools.way_back import way_back
 
 SHOWN = 4_000
 SHORT = 80
@@ -34,12 +35,22 @@ class Button:
 
 
 @dataclass(frozen=True, slots=True)
+class Line:
+    """What is shown of an argument, letter by letter if it `is_code`."""
+
+    name: str
+    value: str
+    is_code: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Field:
     """An argument of a call; one that is no text is shown as JSON."""
 
     name: str
     value: str
     is_text: bool
+    is_code: bool
 
     @property
     def rows(self) -> int:
@@ -52,7 +63,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """`lines` are (name, value) of what the call would do.
+    """`lines` are what the call would do.
 
     why: what is known of it, above the lines. stakes: what a decision cannot take back, beside the buttons; `harmless`
     when there is nothing like that. reject: where a rejection posts to, which may say why. asked, expires: of an
@@ -64,7 +75,7 @@ class Card:
     """
 
     action: UUID
-    lines: list[tuple[str, str]]
+    lines: list[Line]
     buttons: list[Button]
     why: str = ""
     stakes: str = ""
@@ -91,16 +102,36 @@ def card(action: AgentAction, earned: trust.Earned | None = None) -> Card | None
         return _approval(action, earned or trust.Earned(action.user_id))
     if is_asked_about(action):
         why = action.error or action.output or _("It is not known whether this took effect.")
-        return Card(action.pk, pairs(action), _resolutions(action), why=cut(why))
+        return Card(action.pk, list(_lines(action)), _resolutions(action), why=cut(why))
     return None
 
 
 def pairs(action: AgentAction) -> list[tuple[str, str]]:
-    """What the call was asked, as (name, value), in the order of its tool: the database keeps none."""
+    """What the call was asked, as (name, value)."""
+    return [(_spoken(name), plain(value)) for name, value in _arguments(action).items()]
+
+
+def _lines(action: AgentAction) -> Iterator[Line]:
+    code = _code(action)
+    for name, value in _arguments(action).items():
+        yield Line(_spoken(name), plain(value), name in code)
+
+
+def _spoken(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _arguments(action: AgentAction) -> dict[str, Any]:
+    """In the order of the tool: the database keeps none."""
     arguments: dict[str, Any] = action.arguments if isinstance(action.arguments, dict) else {}
     tool = registry.find(action.tool, action.user_id)
     asked = dict.fromkeys(name for name in (tool.Arguments.model_fields if tool else ()) if name in arguments)
-    return [(name.replace("_", " "), plain(arguments[name])) for name in asked | dict.fromkeys(arguments)]
+    return {name: arguments[name] for name in asked | dict.fromkeys(arguments)}
+
+
+def _code(action: AgentAction) -> frozenset[str]:
+    tool = registry.find(action.tool)
+    return tool.code if tool else frozenset()
 
 
 def plain(value: object) -> str:
@@ -129,9 +160,9 @@ def _approval(action: AgentAction, earned: trust.Earned) -> Card:
     shown = {name for name, _goes, _comes in changes} | ({"id"} if changes else set())
     return Card(
         action.pk,
-        [(name, value) for name, value in pairs(action) if name not in shown],
+        [line for line in _lines(action) if line.name not in shown],
         [Button(_("Approve once"), _decide(proposal, "approve"), "primary", "a")],
-        about=_about(proposal),
+        about=_target(proposal),
         changes=changes,
         sources=", ".join(action.approval.sources),
         stakes=_stakes(action),
@@ -149,10 +180,15 @@ def _decide(proposal: ProposedCall, decision: str) -> str:
     return reverse("approval_decide", args=[proposal.action.pk, proposal.shown, decision])
 
 
-def _about(proposal: ProposedCall) -> str:
-    """The name of a thing that the call names by its id alone."""
-    names = [change.name for change in proposal.would.changes] if proposal.would else []
-    return clip(", ".join(names), SHORT) if "id" in proposal.action.arguments else ""
+def target(action: AgentAction) -> str:
+    """The name, as things stand, of what a recorded call gives an id of alone; empty when it says so itself."""
+    return _target(ProposedCall(action))
+
+
+def _target(proposal: ProposedCall) -> str:
+    if "id" not in proposal.action.arguments or proposal.would is None:
+        return ""
+    return clip(", ".join(change.name for change in proposal.would.changes), SHORT)
 
 
 def _changes(proposal: ProposedCall) -> Iterator[tuple[str, str, str]]:
@@ -165,15 +201,15 @@ def _changes(proposal: ProposedCall) -> Iterator[tuple[str, str, str]]:
             yield change.name, plain((change.before or {}).get("body", "")), ""
         else:
             for name, after in change.after.items():
-                yield name.replace("_", " "), plain((change.before or {}).get(name, "")), plain(after)
+                yield _spoken(name), plain((change.before or {}).get(name, "")), plain(after)
 
 
 def fields(action: AgentAction) -> list[Field]:
     """What a person may change of a call before it runs. What is no text is written as JSON."""
-    arguments: dict[str, Any] = action.arguments if isinstance(action.arguments, dict) else {}
+    code = _code(action)
     return [
-        Field(name, value if isinstance(value, str) else dumps(value).decode(), isinstance(value, str))
-        for name, value in arguments.items()
+        Field(name, value if isinstance(value, str) else dumps(value).decode(), isinstance(value, str), name in code)
+        for name, value in _arguments(action).items()
     ]
 
 
@@ -191,9 +227,4 @@ def _resolve(action: AgentAction, resolution: Resolution) -> str:
 
 
 def _stakes(action: AgentAction) -> str:
-    return {
-        Reversal.NOTHING: _("This only reads."),
-        Reversal.UNDOABLE: _("Can be undone."),
-        Reversal.COMPENSABLE: _("Cannot be undone, but made up for."),
-        Reversal.IRREVERSIBLE: _("Cannot be undone."),
-    }[Reversal(action.reversal)]
+    return f"{way_back(action.reversal, registry.find(action.tool, action.user_id))}."

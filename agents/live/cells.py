@@ -159,8 +159,8 @@ def _add_silent_ends(turn: Turn, pieces: list[Piece]) -> None:
 
 
 def _fold(steps: Sequence[Step]) -> tuple[list[Step], list[Step]]:
-    """More than six finished steps fold into one line, except for the last two and what is not finished."""
-    finished = [line for line in steps if line.is_finished]
+    """More than six finished steps fold into one line, except for the last two, reports, and what is not finished."""
+    finished = [line for line in steps if line.is_finished and not line.first]
     if len(finished) <= UNFOLDED:
         return [], list(steps)
     folded = finished[:-KEPT_OPEN]

@@ -169,6 +169,7 @@ def panel(agent: Agentable) -> SafeString:
     runs = AgentRun.objects.filter(thread=thread)
     files = WorkspaceFile.objects.filter(workspace=thread.pk)
     plan = current_plan(thread.pk)
+    ahead = agent.ahead()
     steps = [item for branch in plan for item in branch.subtasks]
     context = {
         "agent": agent,
@@ -179,7 +180,8 @@ def panel(agent: Agentable) -> SafeString:
         "plan_steps": len(steps),
         "plan_closed": sum(not item.is_open for item in steps),
         "beside": agent.beside(),
-        "ahead": agent.ahead(),
+        "ahead": [each for each in ahead if not each.paused],
+        "paused_count": sum(each.paused for each in ahead),
         "notes": notes.defer("body")[:NOTES_SHOWN],
         "notes_count": notes.count(),
         "learnings": learnings.order_by("-number")[:LEARNINGS_SHOWN],

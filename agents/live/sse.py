@@ -36,8 +36,12 @@ def event_stream(
         user_id: who counts as looking on while it is open.
         allowed: asked each minute, in a thread of its own; the stream ends once it says no.
     """
-    chunks = _seated(user_id, _chunks(thread_id, last_event_id or "", allowed))
-    response = StreamingHttpResponse(chunks, content_type="text/event-stream; charset=utf-8")
+    return streaming(user_id, _chunks(thread_id, last_event_id or "", allowed))
+
+
+def streaming(user_id: int, chunks: AsyncGenerator[bytes]) -> StreamingHttpResponse:
+    """Answer with chunks of frames as they come. user_id: who counts as looking on while it is open."""
+    response = StreamingHttpResponse(_seated(user_id, chunks), content_type="text/event-stream; charset=utf-8")
     response["Cache-Control"] = "no-cache"
     response["X-Accel-Buffering"] = "no"
     response["Content-Encoding"] = "identity"  # compression would hold the events back
@@ -84,18 +88,19 @@ async def _anew(feed: Feed, thread_id: UUID, greeted: bool) -> bytes:
     cursor, state = await offload(snapshot, thread_id)
     feed.skip_to(cursor)
     cursor = cursor or "0-0"
-    return (b"" if greeted else _hello(cursor)) + _frame(cursor, "reset", dumps(state))
+    return (b"" if greeted else _hello(cursor)) + frame(cursor, "reset", dumps(state))
 
 
 def _hello(cursor: str) -> bytes:
-    return _frame(cursor, "hello", b"{}")
+    return frame(cursor, "hello", b"{}")
 
 
 def _event(arrival: Arrival) -> bytes:
-    return _frame(arrival.id, kind_of(arrival.payload), arrival.payload)
+    return frame(arrival.id, kind_of(arrival.payload), arrival.payload)
 
 
-def _frame(event_id: str, kind: str, data: bytes) -> bytes:
+def frame(event_id: str, kind: str, data: bytes) -> bytes:
+    """One event of a stream. data: JSON, on one line."""
     return b"id: %b\nevent: %b\ndata: %b\n\n" % (event_id.encode(), kind.encode(), data)
 
 

@@ -10,15 +10,16 @@ from django.utils.translation import gettext as _
 from pydantic import ValidationError
 
 from agents.live import how_far, markdown
-from agents.live.cards import Card, awaits_approval, card, is_asked_about
+from agents.live.cards import Card, awaits_approval, card, is_asked_about, target
 from agents.live.turns import Part
 from memory.messages import ToolUse
-from memory.text import clip
+from memory.text import clip, without_marks
 from tools import registry
 from tools.base import HowFar, Wording
 from tools.models import OPEN, ActionStatus, AgentAction
 
 SUBJECT_LENGTH: Final = 160
+FIRST_LENGTH: Final = 280
 WORTH_SAYING: Final = timedelta(milliseconds=50)
 
 _STATES: Final = {
@@ -39,7 +40,8 @@ class Step:
     state: a step state of the style sheet.
     verb, subject: the sentence; the verb is emphasised.
     since: when it began, while it is running. lasted: how long it took, once it is over.
-    action: whose details can be fetched. html: what unfolds. asks: whether its user is asked something; card: what.
+    action: whose details can be fetched. html: what unfolds. first: how that begins, to be read before. asks: whether
+        its user is asked something; card: what.
     undo: where to post to take it back, or to do it again once it is undone.
     progress: how far it is, while it is running and says so.
     """
@@ -54,6 +56,7 @@ class Step:
     lasted: timedelta | None = None
     action: UUID | None = None
     html: str = ""
+    first: str = ""
     asks: bool = False
     card: Card | None = None
     undo: str = ""
@@ -71,7 +74,8 @@ def step(part: Part) -> Step:
     if part.is_report:
         verb = _("A helper reported")
         html = markdown.render(message.content)
-        return Step(message.pk, "report", "done", "list-todo", verb, metadata.task_title, html=html)
+        first = clip(" ".join(without_marks(message.content).split()), FIRST_LENGTH)
+        return Step(message.pk, "report", "done", "list-todo", verb, metadata.task_title, html=html, first=first)
     if part.is_check_in:
         html = markdown.render(message.content)
         if metadata.feed:
@@ -106,7 +110,7 @@ def _tool_step(message_id: UUID, action: AgentAction, shown_card: Card | None = 
         state="waiting" if asks else "undone" if action.undone else _STATES[status],
         icon=icon,
         verb=verb,
-        subject=_subject(action),
+        subject=_subject(action, shown_card.about if shown_card else None),
         since=action.started_at if is_open else None,
         lasted=None if is_open else _lasted(action),
         action=action.pk,
@@ -147,20 +151,30 @@ def told(call: ToolUse, is_error: bool) -> str:
     return f"{words.failed if is_error else words.done} {_subject_of(call.name, call.arguments)}".strip()
 
 
-def intention(action: AgentAction) -> str:
-    """Say what the call is to do: "Creating a note Shoes"."""
+def intention(action: AgentAction, about: str = "") -> str:
+    """Say what the call is to do: "Create a note “Shoes”". about: the name of its target, when it gives an id alone."""
     words = registry.words_of(action.tool) or _unknown(action.tool)
-    return f"{words.doing} {_asked(action)}".strip()
+    name = _asked(action) or about
+    return f"{words.deed} {name if name.startswith('“') else f'“{name}”'}" if name else words.deed
 
 
 def _unknown(name: str) -> Wording:
     shown = {"name": clip(name, 60)}
-    return Wording("plug", _("Using %(name)s") % shown, _("Used %(name)s") % shown, _("%(name)s failed") % shown)
+    return Wording(
+        "plug",
+        _("Use %(name)s") % shown,
+        _("Using %(name)s") % shown,
+        _("Used %(name)s") % shown,
+        _("%(name)s failed") % shown,
+    )
 
 
-def _subject(action: AgentAction) -> str:
-    open_question = awaits_approval(action) or action.status == ActionStatus.UNKNOWN
-    said = action.summary or (intention(action) if open_question else _asked(action))
+def _subject(action: AgentAction, about: str | None) -> str:
+    """about: the name of its target; None when nobody has looked it up."""
+    if awaits_approval(action):
+        said = action.summary or intention(action, target(action) if about is None else about)
+    else:
+        said = action.summary or (intention(action) if action.status == ActionStatus.UNKNOWN else _asked(action))
     if action.status in (ActionStatus.ERROR, ActionStatus.DENIED) and action.error:
         return clip(f"{said}: {action.error}".lstrip(": "), SUBJECT_LENGTH)
     return clip(said, SUBJECT_LENGTH)

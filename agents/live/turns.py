@@ -5,13 +5,13 @@ busy are no turns yet: the run takes them up at its next step and they get their
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Final
 from uuid import UUID
 
-from django.db.models import Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 from django.utils import timezone
 
 from agents.models import CallStatus, ModelCall, ModelConnection
@@ -134,18 +134,24 @@ def since(thread: Thread, messages: Q, live: AgentRun | None) -> list[Turn]:
 
 def where_of(run: AgentRun) -> str:
     """The query and fragment that lead to a run's turn from the address of its conversation; empty when it has none."""
-    first = _messages(run.thread).filter(run=run).order_by("position").first()
-    return where_of_message(first) if first else ""
+    first = _messages(run.thread).filter(run=run).order_by("position").values_list("pk", flat=True).first()
+    return where_of_messages([first]).get(first, "") if first else ""
 
 
-def where_of_message(message: ThreadMessage) -> str:
-    """The query and fragment that lead to a message's turn from the address of its conversation."""
-    starts = _messages(message.thread).filter(TAKEN).order_by("position")
-    turn = starts.filter(position__lte=message.position).last()
-    if not turn:
-        return ""
-    later = list(starts.filter(position__gt=turn.position).values_list("pk", flat=True)[:SHOWN])
-    return f"{f'?before={later[0]}' if len(later) == SHOWN else ''}#turn-{turn.pk}"
+def where_of_messages(ids: Collection[UUID]) -> dict[UUID, str]:
+    """The query and fragment that lead to each message's turn from the address of its conversation; empty where it has
+    none."""
+    starts = ThreadMessage.objects.filter(TAKEN, thread=OuterRef("thread")).exclude(_waits).values("pk")
+    later = starts.filter(position__gt=OuterRef("position")).order_by("position")
+    places = ThreadMessage.objects.filter(pk__in=ids).annotate(
+        turn=Subquery(starts.filter(position__lte=OuterRef("position")).order_by("-position")[:1]),
+        next_turn=Subquery(later[:1]),
+        is_older=Exists(later[SHOWN - 1 : SHOWN]),
+    )
+    return {
+        pk: f"{f'?before={next_turn}' if is_older else ''}#turn-{turn}" if turn else ""
+        for pk, turn, next_turn, is_older in places.values_list("pk", "turn", "next_turn", "is_older")
+    }
 
 
 def waiting(thread: Thread) -> list[ThreadMessage]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from django import template
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.forms import BoundField, CheckboxInput, Select
 from django.templatetags.static import static
 from django.utils import timezone
@@ -94,14 +95,15 @@ def lasted(span: timedelta | None) -> str:
 
 
 @register.inclusion_tag("includes/field.html")
-def field(bound: BoundField, label: str = "", hint: bool = True) -> dict[str, object]:
+def field(bound: BoundField, label: str = "", hint: bool = True, example: str = "") -> dict[str, object]:
     """Draw label, input and the error or help of a form field, in the classes of the house.
 
-    label: other words than the form's. hint: False leaves the help text out. A placeholder never repeats the label.
+    label: other words than the form's. hint: False leaves the help text out. example: stands in the empty field; a
+            placeholder never repeats the label.
     """
     is_check = isinstance(bound.field.widget, CheckboxInput)
     is_select = isinstance(bound.field.widget, Select)
-    attributes: dict[str, str | bool] = {"placeholder": False}
+    attributes: dict[str, str | bool] = {"placeholder": example or False}
     if not is_check:
         attributes["class"] = "select" if is_select else "input"
     note = bound.errors[0] if bound.errors else bound.help_text if hint else ""
@@ -126,6 +128,12 @@ def is_first_mistake(bound: BoundField) -> bool:
 @register.simple_tag
 def signup_open() -> bool:
     return bool(settings.WAYMARK_SIGNUP_OPEN)
+
+
+@register.simple_tag
+def nobody_yet() -> bool:
+    """Whether the owner's account is still to be made."""
+    return not User.objects.exists()
 
 
 @register.simple_tag

@@ -13,7 +13,7 @@ from agents.api.base import Access, ApiView
 from agents.api.pages import NEWEST_FIRST, page
 from agents.api.schema import documented, listed
 from agents.serializers import Strict, TextField
-from goals import measuring
+from goals import deeds, measuring
 from goals.api.goals import GoalThread
 from goals.measured import Measurement
 
@@ -70,12 +70,12 @@ class GoalTarget(GoalThread):
 
     @documented("Set what is to be reached until when", {200: TargetShape}, body=TargetBody)
     def put(self, request: Request, goal_id: UUID) -> Response:
-        measuring.set_target(self.thread(), **self.body(TargetBody))
+        deeds.set_target(self.thread(), **self.body(TargetBody))
         return Response(self._shown())
 
     @documented("Measure a goal no more; what was measured is kept", {204: None}, errors=(401, 404))
     def delete(self, request: Request, goal_id: UUID) -> Response:
-        measuring.drop_target(self.thread().pk)
+        deeds.drop_target(self.thread())
         return Response(status=204)
 
     def _shown(self) -> dict[str, Any]:
@@ -93,7 +93,7 @@ class GoalMeasurements(GoalThread):
 
     @documented("Write down a measurement", {201: MeasurementShape}, body=MeasurementBody)
     def post(self, request: Request, goal_id: UUID) -> Response:
-        return Response(measurement_json(measuring.measure(self.thread(), **self.body(MeasurementBody))), status=201)
+        return Response(measurement_json(deeds.measure(self.thread(), **self.body(MeasurementBody))), status=201)
 
 
 class OneMeasurement(ApiView):
@@ -105,7 +105,7 @@ class OneMeasurement(ApiView):
 
     @documented("Delete a measurement", {204: None}, errors=(401, 404))
     def delete(self, request: Request, measurement_id: UUID) -> Response:
-        self._mine(measurement_id).delete()
+        deeds.delete_measurement(self._mine(measurement_id))
         return Response(status=204)
 
     def _mine(self, measurement_id: UUID) -> Measurement:

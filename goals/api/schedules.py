@@ -14,7 +14,7 @@ from agents.api.schema import documented, listed
 from agents.api.threads import AssistantThread, ThreadView
 from agents.refusals import Refused
 from agents.serializers import NothingBody, Strict, TextField
-from goals import schedules
+from goals import deeds, schedules
 from goals.api.goals import GoalThread
 from goals.firing import fire_now
 from goals.schedule import Schedule
@@ -57,7 +57,7 @@ class Schedules(ThreadView):
 
     @documented("Set a time at which an agent looks in", {201: ScheduleShape}, body=ScheduleBody)
     def post(self, request: Request, **kwargs: Any) -> Response:
-        return Response(schedule_json(schedules.add(self.thread(), **self.body(ScheduleBody))), status=201)
+        return Response(schedule_json(deeds.set_time(self.thread(), **self.body(ScheduleBody))), status=201)
 
 
 class GoalSchedules(GoalThread, Schedules):
@@ -80,14 +80,14 @@ class OneSchedule(ApiView):
         schedule, given = _mine(self, schedule_id), self.body(ScheduleChanges)
         paused = given.pop("paused", None)
         if given:
-            schedules.change(schedule, **given)
+            deeds.change_time(schedule, **given)
         if paused is not None:
-            (schedules.pause if paused else schedules.resume)(schedule)
+            (deeds.pause_time if paused else deeds.resume_time)(schedule)
         return Response(schedule_json(_mine(self, schedule_id)))
 
     @documented("Delete a schedule", {204: None}, errors=(401, 404))
     def delete(self, request: Request, schedule_id: UUID) -> Response:
-        schedules.remove(_mine(self, schedule_id))
+        deeds.delete_time(_mine(self, schedule_id))
         return Response(status=204)
 
 

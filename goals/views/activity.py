@@ -8,6 +8,8 @@ from django.contrib import messages
 from django.db.models import Q
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils import timezone
+from django.utils.formats import date_format
 from django.utils.translation import gettext as _, ngettext
 from django.views.decorators.http import require_GET, require_http_methods
 
@@ -33,7 +35,7 @@ IN_FILE: Columns = {"agent": lambda action: whose(action) if action.run_id else 
 @signed_in
 def activity(request: SignedInRequest) -> HttpResponse:
     form, cursor = ActivityForm(request.GET, user=request.user), request.GET.get("after", "")
-    found = page(request.user, form.sought, form.within, cursor)
+    found = page(request.user, form.sought, form.within, cursor, with_costs=form.is_open)
     asked = request.GET.copy()
     asked.pop("after", None)
     shown = {"here": "activity", "form": form, "page": found, "newest": not cursor, "asked": asked.urlencode()}
@@ -55,7 +57,7 @@ def activity_undo(request: SignedInRequest) -> HttpResponse:
     """`?run=`: all that a run did; `?since=`: all that was done since then, with `&thread=` in one conversation; with
     `&until=` only what was done by then. GET shows what would become of it; what was done later than what it showed is
     not taken back."""
-    which, words = _asked(request)
+    which, question, whose_work = _asked(request)
     until = moment(request.POST.get("seen", "")) or moment(request.GET.get("until", ""))
     found = batch(request.user.pk, which, until)
     if request.method == "POST":
@@ -63,8 +65,8 @@ def activity_undo(request: SignedInRequest) -> HttpResponse:
     shown = list(starmap(Outlook.of, zip(found.actions, preview(found.actions, request.user.pk), strict=True)))
     goes, stays = ([each for each in shown if each.possible is possible] for possible in (True, False))
     stays += map(Outlook.of_lasting, found.lasting)
-    page = {"here": "activity", "words": words, "goes": goes, "stays": stays, "batch": found}
-    return render(request, "activity_undo.html", page | {"older": _older(request, found)})
+    page = {"here": "activity", "question": question, "whose": whose_work, "goes": goes, "stays": stays}
+    return render(request, "activity_undo.html", page | {"batch": found, "older": _older(request, found)})
 
 
 def _older(request: SignedInRequest, found: Batch) -> str:
@@ -82,23 +84,27 @@ def _take_back(request: SignedInRequest, found: Batch) -> HttpResponse:
     return redirect(request.get_full_path()) if kept or found.more else redirect("activity")
 
 
-def _asked(request: SignedInRequest) -> tuple[Q, str]:
-    """What is to be taken back, and what that is called."""
+def _asked(request: SignedInRequest) -> tuple[Q, str, str]:
+    """What is to be taken back, as a question, and whose work that is."""
     if run_id := uuid_or_none(request.GET.get("run", "")):
         run = get_object_or_404(AgentRun.objects.for_user(request.user).select_related("thread"), pk=run_id)
-        return Q(run=run), _("All that one run of %(agent)s did") % {"agent": agentable_of(run.thread).name()}
+        question = _("Undo this run of %(time)s?") % {"time": _clock(run.created_at)}
+        return Q(run=run), question, agentable_of(run.thread).name()
     since = moment(request.GET.get("since", ""))
     if since is None:
         raise Http404
-    return _since(request, since)
-
-
-def _since(request: SignedInRequest, since: datetime) -> tuple[Q, str]:
+    question = _("Undo all since %(time)s?") % {"time": _clock(since)}
     if "thread" not in request.GET:
-        return Q(finished_at__gte=since), _("All that your agents did from here on")
+        return Q(finished_at__gte=since), question, _("All your agents")
     mine = Thread.objects.for_user(request.user)
     thread = get_object_or_404(mine, pk=uuid_or_none(request.GET["thread"]))
-    return below(thread.pk, since), _("All that %(agent)s did from here on") % {"agent": agentable_of(thread).name()}
+    return below(thread.pk, since), question, agentable_of(thread).name()
+
+
+def _clock(at: datetime) -> str:
+    """The time, with the day if it is not today's."""
+    local = timezone.localtime(at)
+    return date_format(local, "H:i" if local.date() == timezone.localdate() else "j F Y, H:i")
 
 
 def _tell(request: HttpRequest, taken: int, kept: int) -> None:

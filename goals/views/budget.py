@@ -105,7 +105,7 @@ def shown(request: SignedInRequest) -> list[dict[str, object]]:
         {
             "row": budget,
             "thread_id": budget.thread_id,
-            "whose": titles.get(budget.thread_id, _("A task")) if budget.thread_id else _("Everything"),
+            "whose": titles.get(budget.thread_id, _("A task")) if budget.thread_id else _("All your agents"),
             "limits": words.limits_of(budget),
             "percent": round(100 * room.share_spent(budget)),
             "parts": _parts(budget),

@@ -5,6 +5,7 @@ from uuid import UUID
 
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, render
+from django.template.loader import render_to_string
 from django.urls import Resolver404, resolve
 from django.views.decorators.http import require_GET
 
@@ -14,6 +15,7 @@ from goals.context import build
 from goals.models import Goal
 
 _SECTIONS = {"home": "home", "notes": "notes", "note": "notes", "goal_notes": "notes", "jobs": "jobs"}
+_SECTIONS |= {"search": "search", "approvals": "approvals", "activity": "activity", "activity_undo": "activity"}
 
 
 @require_GET
@@ -27,10 +29,12 @@ def goal(request: SignedInRequest, goal_id: UUID) -> HttpResponse:
 @require_GET
 @signed_in
 def sidebar(request: SignedInRequest) -> HttpResponse:
-    """The sidebar alone, as it stands on the page that asks (HX-Current-URL)."""
+    """The sidebar and the bar of tabs alone, as they stand on the page that asks (HX-Current-URL)."""
     shell = build(request.user)
     here = _here(request.headers.get("HX-Current-URL", ""), shell.assistant.id)
-    answer = render(request, "includes/sidebar.html", {"shell": shell, "here": here})
+    page = {"shell": shell, "here": here}
+    bars = [render_to_string(f"includes/{bar}.html", page, request) for bar in ("sidebar", "tabbar")]
+    answer = HttpResponse("".join(bars))
     answer["HX-Trigger"] = "agents-changed"  # home and jobs show the same news
     return answer
 

@@ -10,7 +10,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 
-from agents.live.turns import where_of_message
+from agents.live.turns import where_of_messages
 from agents.signed_in import SignedInRequest, signed_in
 from goals import feeds
 from goals.context import conversation_of
@@ -74,7 +74,7 @@ def message(request: SignedInRequest, message_id: UUID) -> HttpResponse:
     """Lead to where something was said."""
     mine = ThreadMessage.objects.for_user(request.user).select_related("thread")
     found = get_object_or_404(mine, pk=message_id)
-    return redirect(f"{conversation_of(found.thread)}{where_of_message(found)}")
+    return redirect(f"{conversation_of(found.thread)}{where_of_messages([found.pk]).get(found.pk, '')}")
 
 
 def _item(request: SignedInRequest, item_id: UUID) -> FeedItem:

@@ -9,7 +9,6 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
-from agents.agentable import Trusting
 from agents.models import ModelConnection
 from agents.refusals import Refused
 from agents.services import trust_again
@@ -17,8 +16,9 @@ from agents.signed_in import SignedInRequest, signed_in
 from goals.forms import GoalForm, GoalSettingsForm
 from goals.models import Goal
 from goals.services import archive_goal, choose_model, create_goal, delete_goal, reopen_goal, update_goal
-from goals.toolbox import rows, set_modes, set_packs, switches
+from goals.toolbox import groups, modes_of, set_modes, set_packs, switches
 from goals.views.budget import shown
+from tools.file_models import WorkspaceFile
 
 
 def created(request: SignedInRequest, form: GoalForm) -> Goal | None:
@@ -44,6 +44,7 @@ def goal_new(request: SignedInRequest) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 @signed_in
 def goal_settings(request: SignedInRequest, goal_id: UUID) -> HttpResponse:
+    """What the agent is told and what it may do, in one form. Packs that it does not name are off."""
     goal = get_object_or_404(Goal.objects.for_user(request.user).select_related("thread"), pk=goal_id)
     initial = {"title": goal.title, "description": goal.description, "model": goal.model_connection_id}
     connections = ModelConnection.objects.for_user(request.user)
@@ -53,37 +54,21 @@ def goal_settings(request: SignedInRequest, goal_id: UUID) -> HttpResponse:
             with transaction.atomic():
                 choose_model(goal, form.cleaned_data["model"])
                 update_goal(goal, title=form.cleaned_data["title"], description=form.cleaned_data["description"])
+                set_modes(goal, modes_of(request.POST))
+                set_packs(goal, request.POST.getlist("packs"))
         except Refused as refused:
             form.add_error("model" if refused.code == "no_tools" else None, refused.message)
         else:
             messages.success(request, _("Saved."))
             return redirect("goal_settings", goal.pk)
-    counts = {"messages": goal.thread.messages.count(), "notes": goal.thread.notes.count()}
+    told, said = goal.thread.messages.count(), goal.thread.messages.said().count()
+    counts = {"messages": said, "steps": told - said, "notes": goal.thread.notes.count()}
+    counts["files"] = WorkspaceFile.objects.filter(workspace=goal.thread_id).count()
     budgets = [each for each in shown(request) if each["thread_id"] == goal.thread_id]
     page = {"goal": goal, "form": form, "counts": counts, "budgets": budgets, "here": goal.pk}
-    page |= {"tools": rows(goal), "switches": switches(goal)}
+    typed = (modes_of(request.POST), request.POST.getlist("packs")) if form.is_bound else (None, None)
+    page |= {"groups": groups(goal, typed[0]), "switches": switches(goal, typed[1])}
     return render(request, "goals/settings.html", page, status=422 if form.is_bound else 200)
-
-
-@require_POST
-@signed_in
-def goal_tools(request: SignedInRequest, goal_id: UUID) -> HttpResponse:
-    save_modes(request, get_object_or_404(Goal.objects.for_user(request.user), pk=goal_id))
-    return redirect("goal_settings", goal_id)
-
-
-@require_POST
-@signed_in
-def goal_packs(request: SignedInRequest, goal_id: UUID) -> HttpResponse:
-    """Those that a form does not name are off."""
-    goal = get_object_or_404(Goal.objects.for_user(request.user), pk=goal_id)
-    try:
-        set_packs(goal, request.POST.getlist("packs"))
-    except Refused as refused:
-        messages.error(request, refused.message)
-    else:
-        messages.success(request, _("Saved."))
-    return redirect("goal_settings", goal_id)
 
 
 @require_POST
@@ -93,17 +78,6 @@ def goal_vouch(request: SignedInRequest, goal_id: UUID) -> HttpResponse:
     trust_again(goal.thread)
     messages.success(request, _("What it has read so far counts as yours now."))
     return redirect("goal_settings", goal.pk)
-
-
-def save_modes(request: SignedInRequest, agent: Trusting) -> None:
-    """Set what a posted form says of tools, `mode-<name>`, and say how it went."""
-    chosen = {name.removeprefix("mode-"): str(mode) for name, mode in request.POST.items() if name.startswith("mode-")}
-    try:
-        set_modes(agent, chosen)
-    except Refused as refused:
-        messages.error(request, refused.message)
-    else:
-        messages.success(request, _("Saved."))
 
 
 @require_POST

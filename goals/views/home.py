@@ -15,7 +15,7 @@ from goals import feeds, looks
 from goals.context import build
 from goals.feed_shown import shown
 from goals.forms import MessageForm
-from goals.trail import latest_steps, needs, spenders, with_news
+from goals.trail import NEEDS, latest_steps, needs, spenders, with_news
 from goals.updates import Kind, cost, updates
 
 
@@ -30,7 +30,8 @@ def home(request: SignedInRequest) -> HttpResponse:
     by_itself = "HX-Request" in request.headers  # nobody need look at a page that brings itself up to date
     since = looks.since(request.user, device) if by_itself else looks.look(request.user, device)
     news = looks.by_place(updates(request.user, since, places))
-    steps = with_news(latest_steps(request.user, places, {need.place.thread for need in waiting}), news, places)
+    resting = {need.place.thread for need in waiting if need.place}
+    steps = with_news(latest_steps(request.user, places, resting), news, places)
     last = feeds.newest(request.user)
     answer = render(
         request,
@@ -47,6 +48,7 @@ def home(request: SignedInRequest) -> HttpResponse:
             "counts": {thread: looks.counts(found) for thread, found in news.items()},
             "spent": cost(request.user, since),
             "needs": waiting,
+            "needs_count": len(waiting) + max(0, shell.asked - NEEDS),
             "spend": spenders(request.user, places, shell.spent),
         },
     )

@@ -1,5 +1,7 @@
 """The page of MCP servers: name one, look at its tools, agree to them, change it."""
 
+from collections.abc import Iterable
+from enum import Enum, auto
 from uuid import UUID
 
 from django.contrib import messages
@@ -13,11 +15,19 @@ from agents.mcp_shapes import said
 from agents.outside import waits_outside
 from agents.signed_in import SignedInRequest, signed_in
 from goals.mcp_form import McpEditForm, McpServerForm
-from tools.mcp import services
+from tools.mcp import services, signing_in
 from tools.mcp.definitions import MOST_TOOLS
 from tools.mcp.models import McpServer
 from tools.mcp.programs import program_of
 from tools.mcp.standing import Standing, State, chosen_by, standing
+
+
+class Wanted(Enum):
+    """What a user must do before agents can use a server."""
+
+    AGREEMENT = auto()
+    REPAIR = auto()
+    SIGN_IN = auto()
 
 
 @require_http_methods(["GET", "POST"])
@@ -114,6 +124,7 @@ def _page(
         if row == choosing:
             digests, reads = request.POST.getlist("digest"), request.POST.getlist("reads_only")
             tools = chosen_by(tools, digests, reads)
+        wanted = _wanted(row, tools)
         few = len(tools) <= MOST_TOOLS
         shown = [
             {
@@ -128,6 +139,10 @@ def _page(
         found.append(
             {
                 "row": row,
+                "wanted": wanted,
+                "mark": _mark(row, wanted),
+                "is_open": row == choosing or wanted is not None,
+                "to_agree": row == choosing or wanted is Wanted.AGREEMENT,
                 "tools": [each for each in shown if each["is_first"]],
                 "others": [each for each in shown if not each["is_first"]],
                 "chosen": sum(each.chosen for each in tools),
@@ -137,6 +152,29 @@ def _page(
         )
     page = {"form": form, "servers": found, "here": "settings", "section": "mcp", "most": MOST_TOOLS}
     return render(request, "settings/mcp.html", page, status=status)
+
+
+def _wanted(server: McpServer, tools: Iterable[Standing]) -> Wanted | None:
+    """None: nothing. A server that is off waits for nobody."""
+    if not server.enabled:
+        return None
+    if server.changed:
+        return Wanted.AGREEMENT
+    if server.error:
+        return Wanted.REPAIR
+    if signing_in.state_of(server) is signing_in.State.NEEDED:
+        return Wanted.SIGN_IN
+    is_new = not server.accepted and any(each.state is State.NEW for each in tools)
+    return Wanted.AGREEMENT if is_new else None
+
+
+def _mark(server: McpServer, wanted: Wanted | None) -> str:
+    """The state of the mark before its name."""
+    if wanted:
+        return "failed" if wanted is Wanted.REPAIR else "waiting"
+    if not server.enabled:
+        return "paused"
+    return "done" if server.accepted else "queued"
 
 
 def _is_first(tool: Standing) -> bool:

@@ -12,12 +12,12 @@ from django.views.decorators.http import require_GET, require_POST
 
 from agents.refusals import Refused
 from agents.signed_in import SignedInRequest, signed_in
-from goals import measuring
+from goals import deeds, measuring
 from goals.chart import chart
 from goals.forms import MeasurementForm, TargetForm
 from goals.measured import Measurement, Target
 from goals.models import Goal
-from goals.outlook_words import words_of
+from goals.outlook_words import figure, words_of
 
 SHOWN = 200
 
@@ -35,7 +35,7 @@ def target_set(request: SignedInRequest, goal_id: UUID) -> HttpResponse:
 
     def save() -> str:
         given = form.cleaned_data
-        measuring.set_target(goal.thread, given["name"], given["value"], given["deadline"], given["unit"])
+        deeds.set_target(goal.thread, given["name"], given["value"], given["deadline"], given["unit"])
         return _("The target is set.")
 
     return _saved(request, goal, form, save)
@@ -44,7 +44,7 @@ def target_set(request: SignedInRequest, goal_id: UUID) -> HttpResponse:
 @require_POST
 @signed_in
 def target_drop(request: SignedInRequest, goal_id: UUID) -> HttpResponse:
-    measuring.drop_target(_goal(request, goal_id).thread_id)
+    deeds.drop_target(_goal(request, goal_id).thread)
     messages.success(request, _("This is not measured any more; what was measured is kept."))
     return redirect("goal_measured", goal_id)
 
@@ -56,7 +56,7 @@ def measurement_add(request: SignedInRequest, goal_id: UUID) -> HttpResponse:
 
     def save() -> str:
         given = form.cleaned_data
-        measuring.measure(goal.thread, given["value"], given["day"], given["note"])
+        deeds.measure(goal.thread, given["value"], given["day"], given["note"])
         return _("Written down.")
 
     return _saved(request, goal, form, save)
@@ -67,7 +67,7 @@ def measurement_add(request: SignedInRequest, goal_id: UUID) -> HttpResponse:
 def measurements_import(request: SignedInRequest, goal_id: UUID) -> HttpResponse:
     goal, text = _goal(request, goal_id), request.POST.get("lines", "")
     try:
-        taken = measuring.take_in(goal.thread, text)
+        taken = deeds.take_in(goal.thread, text)
     except Refused as refused:
         return _page(request, goal, lines=text, problem=refused.message, status=422)
     messages.success(
@@ -80,7 +80,7 @@ def measurements_import(request: SignedInRequest, goal_id: UUID) -> HttpResponse
 @signed_in
 def measurement_delete(request: SignedInRequest, goal_id: UUID, measurement_id: UUID) -> HttpResponse:
     goal = _goal(request, goal_id)
-    get_object_or_404(Measurement, pk=measurement_id, thread=goal.thread_id).delete()
+    deeds.delete_measurement(get_object_or_404(Measurement, pk=measurement_id, thread=goal.thread_id))
     messages.success(request, _("It is deleted."))
     return redirect("goal_measured", goal_id)
 
@@ -113,6 +113,7 @@ def _page(request: SignedInRequest, goal: Goal, *, status: int = 200, **given: o
         "chart": chart(stands) if stands else None,
         "words": words_of(stands) if stands else "",
         "measurements": newest[:SHOWN],
+        "example": figure(stands.latest.value if stands and stands.latest else 72.5),
         "form": MeasurementForm(initial={"day": measuring.today_of(request.user.pk)}),
         "target_form": TargetForm(initial=model_to_dict(target) if target else {}),
         **given,

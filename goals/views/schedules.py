@@ -11,11 +11,12 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 
 from agents.agentable import agentable_of
+from agents.budgets.counting import zone_of
 from agents.refusals import Refused
 from agents.signed_in import SignedInRequest, signed_in
-from goals import schedules
+from goals import deeds, schedules
 from goals.firing import fire_now
-from goals.schedule import Schedule
+from goals.schedule import Schedule, ScheduleKind
 from memory.models import AgentRun, Thread
 
 
@@ -39,7 +40,7 @@ def thread_schedules(request: SignedInRequest, thread_id: UUID) -> HttpResponse:
 def schedule_add(request: SignedInRequest, thread_id: UUID) -> HttpResponse:
     thread, given = _thread(request, thread_id), request.POST
     try:
-        made = schedules.add(
+        made = deeds.set_time(
             thread,
             given.get("time", ""),
             given.get("intent", "").replace("\r\n", "\n"),
@@ -47,26 +48,30 @@ def schedule_add(request: SignedInRequest, thread_id: UUID) -> HttpResponse:
         )
     except Refused as refused:
         return _page(request, thread, problem=refused.message, typed=given.dict(), status=422)
-    messages.success(request, _("Set: %(time)s.") % {"time": schedules.said(made)})
+    messages.success(request, " ".join([_("Set: %(time)s.") % {"time": schedules.said(made)}, *_next(made)]))
     return redirect("thread_schedules", thread_id)
 
 
 @require_POST
 @signed_in
 def schedule_pause(request: SignedInRequest, schedule_id: UUID) -> HttpResponse:
-    return _done(request, schedule_id, schedules.pause, _("It is paused."))
+    return _done(request, schedule_id, deeds.pause_time, _("It is paused."))
 
 
 @require_POST
 @signed_in
 def schedule_resume(request: SignedInRequest, schedule_id: UUID) -> HttpResponse:
-    return _done(request, schedule_id, schedules.resume, _("It goes on."))
+    schedule = _schedule(request, schedule_id)
+    deeds.resume_time(schedule)
+    schedule.refresh_from_db()
+    messages.success(request, " ".join([_("It goes on."), *_next(schedule)]))
+    return redirect("thread_schedules", schedule.thread_id)
 
 
 @require_POST
 @signed_in
 def schedule_delete(request: SignedInRequest, schedule_id: UUID) -> HttpResponse:
-    return _done(request, schedule_id, schedules.remove, _("It is deleted."))
+    return _done(request, schedule_id, deeds.delete_time, _("It is deleted."))
 
 
 @require_POST
@@ -87,6 +92,13 @@ def _thread(request: SignedInRequest, thread_id: UUID) -> Thread:
 def _schedule(request: SignedInRequest, schedule_id: UUID) -> Schedule:
     mine = Schedule.objects.for_user(request.user).set_by_somebody().select_related("thread")
     return get_object_or_404(mine, pk=schedule_id)
+
+
+def _next(schedule: Schedule) -> list[str]:
+    """When something recurring comes next, in a sentence. What comes once says that itself."""
+    if schedule.kind != ScheduleKind.RECURRING:
+        return []
+    return [_("Next: %(moment)s.") % {"moment": schedules.moment_said(schedule)}]
 
 
 def _done(request: SignedInRequest, schedule_id: UUID, what: Callable[[Schedule], None], words: str) -> HttpResponse:
@@ -116,6 +128,7 @@ def _page(
         ],
         "longest": Schedule.INTENT_LENGTH,
         "problem": problem,
+        "zone": zone_of(thread.user_id).key,
         "typed": typed or {},
     }
     return render(request, "goals/schedules.html", page, status=status)

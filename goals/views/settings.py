@@ -17,8 +17,7 @@ from agents.signed_in import SignedInRequest, signed_in
 from goals.feeds import hour_of, set_hour
 from goals.forms import DeviceForm, ProfileForm, ThemeForm
 from goals.preferences import save_profile, save_theme
-from goals.toolbox import rows
-from goals.views.goals import save_modes
+from goals.toolbox import groups, modes_of, set_modes
 
 YEAR = 365 * 24 * 3600
 
@@ -69,9 +68,19 @@ def settings_assistant(request: SignedInRequest) -> HttpResponse:
     """What the assistant may do."""
     assistant = assistant_of(request.user)
     if request.method == "POST":
-        save_modes(request, assistant)
+        try:
+            set_modes(assistant, modes_of(request.POST))
+        except Refused as refused:
+            messages.error(request, refused.message)
+        else:
+            messages.success(request, _("Saved."))
         return redirect("settings_assistant")
-    page = {"tools": rows(assistant), "sources": assistant.thread.sources, "here": "settings", "section": "assistant"}
+    page = {
+        "groups": groups(assistant),
+        "sources": assistant.thread.sources,
+        "here": "settings",
+        "section": "assistant",
+    }
     return render(request, "settings/assistant.html", page)
 
 

@@ -3,12 +3,14 @@
    data-copy[="id"]        copy the code block around the button, or the text of the element with that id
    data-dialog-open="id"   show the dialog with that id;  data-dialog-close  closes the one around the button
    data-fill="id"          put the button's words into the field with that id
+   data-one-line           a text area for one line that grows with it; Enter goes on to the next field
    data-theme-choice       a radio button whose value is system, light or dark
    data-time-zone          a hidden field that tells the server where the browser is
    data-clears="id"        an area with fields; when something in it is typed, the element with that id is emptied
    data-auto-submit        a form that is sent when something in it changes
    data-until="ISO time"   <time> that counts down, in the words of data-in (with %s) and data-now
    data-since="ISO time"   <time> that counts up;  .step[data-news="ISO time"] turns stale after a minute
+   data-strip              a list that is a strip on a phone: its current item is scrolled into view
    Words come from #status, which the server fills in the user's language. */
 (() => {
   const status = () => document.getElementById("status");
@@ -69,6 +71,23 @@
     field.focus();
   }
 
+  /* Browsers without field-sizing grow a text area by rows. */
+  function fit(text) {
+    if (CSS.supports("field-sizing", "content")) return;
+    text.rows = 1;
+    while (text.scrollHeight > text.clientHeight + 2 && text.rows < 12) text.rows += 1;
+  }
+  document.addEventListener("input", (event) => {
+    if ("oneLine" in event.target.dataset) fit(event.target);
+  });
+  document.addEventListener("keydown", (event) => {
+    const text = event.target;
+    if (event.key !== "Enter" || event.isComposing || !("oneLine" in text.dataset)) return;
+    event.preventDefault();
+    const fields = [...text.form.elements];
+    fields[fields.indexOf(text) + 1]?.focus();
+  });
+
   /* Without script a link with data-dialog-open leads to a page that does the same. */
   function openDialog(event, id) {
     const dialog = document.getElementById(id);
@@ -110,6 +129,11 @@
     }, 6000);
   }, true);
 
+  function centre(strip) {
+    const [whole, item] = [strip, strip.querySelector("[aria-current]")].map((each) => each?.getBoundingClientRect());
+    if (item) strip.scrollLeft += item.left + item.width / 2 - whole.left - whole.width / 2;
+  }
+
   const minutes = (seconds) => `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
 
   function tick() {
@@ -128,8 +152,10 @@
   setInterval(tick, 1000);
   document.addEventListener("DOMContentLoaded", () => {
     tick();
+    document.querySelectorAll("[data-one-line]").forEach(fit);
     const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
     for (const field of document.querySelectorAll("[data-time-zone]")) field.value = zone;
+    for (const strip of document.querySelectorAll("[data-strip]")) centre(strip);
   });
   document.addEventListener("htmx:after:swap", tick);
 
@@ -141,5 +167,5 @@
     if (event.detail.ctx) toast(word("unsent"));
   });
 
-  window.waymark = { say, toast, word };
+  window.waymark = { say, toast, word, fit };
 })();

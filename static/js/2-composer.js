@@ -24,7 +24,7 @@
     const draft = read(form);
     if (draft && !text.value) text.value = draft.text;
     if (id) id.value = draft?.id || id.value || uuid();
-    fit(text);
+    waymark.fit(text);
   }
 
   function read(form) {
@@ -44,21 +44,14 @@
     text.value = "";
     if (id) id.value = uuid();
     save(form);
-    fit(text);
-  }
-
-  /* Browsers without field-sizing grow the box by rows. */
-  function fit(text) {
-    if (CSS.supports("field-sizing", "content")) return;
-    text.rows = 1;
-    while (text.scrollHeight > text.clientHeight + 2 && text.rows < 12) text.rows += 1;
+    waymark.fit(text);
   }
 
   document.addEventListener("input", (event) => {
     const form = composerOf(event.target);
     if (!form) return;
     save(form);
-    fit(event.target);
+    waymark.fit(event.target);
   });
 
   document.addEventListener("keydown", (event) => {

@@ -24,9 +24,9 @@ from agents.budgets.models import Budget
 from agents.engine import presence
 from agents.live.stream import redis_client
 from agents.models import AgentTask, DeviceToken, HealthReport, ModelCall, ModelConnection, UserAgent
-from goals.models import Goal
+from goals.models import Feed, FeedItem, Goal, Measurement, Schedule, Target
 from memory.admin_base import ReadOnlyAdmin
-from memory.models import AgentHistory, AgentRun, Attachment, Note, RunStatus, Thread
+from memory.models import AgentHistory, AgentRun, Attachment, Learning, Note, RunStatus, Thread
 from tests.factories import (
     PASSWORD,
     AgentActionFactory,
@@ -36,13 +36,18 @@ from tests.factories import (
     AttachmentFactory,
     BudgetFactory,
     DeviceTokenFactory,
+    FeedItemFactory,
     GoalFactory,
     HealthReportFactory,
     HistoryEntryFactory,
+    LearningFactory,
     McpServerFactory,
+    MeasurementFactory,
     ModelCallFactory,
     ModelConnectionFactory,
     NoteFactory,
+    ScheduleFactory,
+    TargetFactory,
     ThreadFactory,
     UserAgentFactory,
     UserFactory,
@@ -61,12 +66,18 @@ MAKERS: dict[type[Model], Callable[[], Any]] = {
     Budget: BudgetFactory,
     Attachment: AttachmentFactory,
     DeviceToken: DeviceTokenFactory,
+    Feed: lambda: FeedItemFactory().feed,
+    FeedItem: FeedItemFactory,
     Goal: GoalFactory,
     HealthReport: HealthReportFactory,
+    Learning: LearningFactory,
     McpServer: McpServerFactory,
+    Measurement: MeasurementFactory,
     ModelCall: ModelCallFactory,
     ModelConnection: ModelConnectionFactory,
     Note: NoteFactory,
+    Schedule: ScheduleFactory,
+    Target: TargetFactory,
     Thread: ThreadFactory,
     User: UserFactory,
     UserAgent: UserAgentFactory,
@@ -144,6 +155,21 @@ def test_looking_is_written_down(desk: Client, staff: User, model: type[Model]) 
     desk.get(page_of(model, "change", made.pk))
     entry = LogEntry.objects.get()
     assert (entry.user, entry.object_id, entry.change_message) == (staff, str(made.pk), "Viewed")
+
+
+def test_lists_do_not_show_what_was_learned_planned_or_measured(desk: Client) -> None:
+    private = {
+        Learning: "Learning 1",
+        Schedule: "Look round",
+        Measurement: "63.5",
+        Target: "Weight",
+        FeedItem: "Item 1",
+    }
+    for model, words in private.items():
+        MAKERS[model]()
+        made = MAKERS[model]()
+        assert words.split()[0] not in desk.get(page_of(model, "changelist")).text.partition('id="result_list"')[2]
+        assert words.split()[-1] in desk.get(page_of(model, "change", made.pk)).text
 
 
 @pytest.mark.parametrize("model", OURS, ids=lambda model: model.__name__)

@@ -70,7 +70,7 @@ def test_an_unknown_outcome_is_settled_over_the_api(approval: Approval, rung: li
 def test_the_card_in_the_chat_shows_what_would_happen_and_its_button_approves(approval: Approval) -> None:
     client, page = page_of(approval)
     assert "Needs your approval:" in page
-    assert "Creating a note Shoes" in page
+    assert "Create a note “Shoes”" in page
     (approve,) = re.findall(r'formaction="([^"]*/approve)"', page)
     assert client.post(approve, {"next": "/"}).status_code == 302
     approval.refresh_from_db()

@@ -76,10 +76,10 @@ def test_what_was_done_is_found_and_taken_back_on_a_phone(page: Page, run: Agent
     assert (tmp_path / "activity.csv").read_text().count("update_note") == 2
     page.get_by_label("Undo more than this: Changed a note Plan").click()
     page.get_by_role("link", name="Undo the whole run").locator("visible=true").click()
-    expect(page.locator(".callout", has_text="This stays")).to_have_count(2)
+    expect(page.get_by_role("region", name="This stays").get_by_role("listitem")).to_have_count(2)
     page.get_by_role("button", name="Undo 1 action").click()
     page.get_by_text("1 action was taken back.").wait_for()
-    expect(page.locator(".callout", has_text="It was changed since.")).to_have_count(1)
+    expect(page.get_by_role("listitem").filter(has_text="It was changed since.")).to_have_count(1)
     assert dict(Note.objects.values_list("title", "body")) == {
         "Plan": "Wed: easy run",
         "Long run": "Flat, along the Mur",

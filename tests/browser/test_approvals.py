@@ -37,12 +37,15 @@ def goal(user: User) -> Goal:
     return goal
 
 
-def proposed(goal: Goal, **more: object) -> Approval:
-    """A change of a note that waits; its run is over."""
+def proposed(
+    goal: Goal, tool: str = "update_note", arguments: dict[str, object] | None = None, **more: object
+) -> Approval:
+    """A call that waits, if nothing else is said a change of a note; its run is over."""
     run: AgentRun = AgentRunFactory.create(thread=goal.thread, status=RunStatus.SUCCEEDED)
-    note = create_note(goal.thread, "Offer", "Friday, 11 December", Author.AGENT)
-    arguments = {"id": str(note.pk), "body": "Saturday, 12 December\nat 7:30"}
-    call = {"action__run": run, "action__tool": "update_note", "action__arguments": arguments}
+    if arguments is None:
+        note = create_note(goal.thread, "Offer", "Friday, 11 December", Author.AGENT)
+        arguments = {"id": str(note.pk), "body": "Saturday, 12 December\nat 7:30"}
+    call = {"action__run": run, "action__tool": tool, "action__arguments": arguments}
     return ApprovalFactory.create(**call, action__reversal="undoable", cause=Cause.CHOSEN, **more)
 
 
@@ -63,10 +66,11 @@ def waiting(goal: Goal) -> list[Approval]:
 
 def test_the_pages_are_for_everybody(page: Page, goal: Goal, waiting: list[Approval]) -> None:
     for path in ("/approvals/", f"/goals/{goal.pk}/settings/", "/settings/assistant/"):
-        page.goto(path)
-        for form in page.locator(".approval details").all():
-            form.evaluate("(form) => { form.open = true }")
-        assert_usable(page)
+        for opened in ("[data-edit]", ":not([data-edit])"):
+            page.goto(path)
+            for form in page.locator(f".approval details{opened}").all():
+                form.evaluate("(form) => { form.open = true }")
+            assert_usable(page)
 
 
 def test_all_is_decided_from_the_keyboard(page: Page, goal: Goal, waiting: list[Approval]) -> None:
@@ -94,6 +98,32 @@ def test_all_is_decided_from_the_keyboard(page: Page, goal: Goal, waiting: list[
     states = dict(Approval.objects.filter(pk__in=[each.pk for each in waiting]).values_list("pk", "state"))
     assert [states[each.pk] for each in waiting] == ["approved", "rejected", "requested"]
     expect(third).to_be_visible()
+
+
+def test_nothing_of_what_is_approved_is_hidden(page: Page, goal: Goal) -> None:
+    letter = "\n".join(f"Line {number}" for number in range(100))
+    approval = proposed(goal, tool="create_note", arguments={"body": letter, "title": "Offer"})
+    page.goto("/approvals/")
+    card = page.locator(f"#card-{approval.action.pk}")
+    hides = "(part) => [...part.querySelectorAll('*')].filter((each) => each.scrollHeight > each.clientHeight + 1 &&"
+    assert card.evaluate(hides + " getComputedStyle(each).overflowY !== 'visible').map((each) => each.className)") == []
+    card.get_by_text("Edit…").click()
+    field = card.get_by_label("body")
+    assert field.evaluate("(each) => each.scrollHeight <= each.clientHeight + 1")
+    assert card.locator("[data-edit] label").all_inner_texts() == ["Title", "Body"]
+
+
+def test_one_panel_is_open_at_a_time_with_one_way_to_approve(page: Page, goal: Goal, waiting: list[Approval]) -> None:
+    page.goto("/approvals/")
+    card = page.locator(f"#card-{waiting[0].action.pk}")
+    card.get_by_text("Reject…").click()
+    card.get_by_text("Edit…").click()
+    expect(card.get_by_placeholder("Why not?")).to_be_hidden()
+    expect(card.locator("[data-kind=primary]").locator("visible=true")).to_have_text(["Approve it like this"])
+    card.focus()
+    page.keyboard.press("a")
+    page.reload()
+    expect(card).to_have_count(1)
 
 
 def test_a_call_is_changed_and_approved_on_a_phone(page: Page, goal: Goal, waiting: list[Approval]) -> None:

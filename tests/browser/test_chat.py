@@ -260,9 +260,9 @@ def test_what_one_opens_stays_open_while_the_agent_goes_on(page: Page, goal: Goa
     send(page, MAIN_JOB)
     step = page.locator(".step", has_text="Created a note")
     step.locator("summary").click()
-    expect(step.locator(".cell-body dl")).to_contain_text("title")
+    expect(step.locator(".cell-body > dl")).to_contain_text("Result")
     wait_for_end(page, goal)
-    expect(step.locator(".cell-body dl")).to_be_visible()
+    expect(step.locator(".cell-body > dl")).to_be_visible()
 
 
 def test_the_stop_button_stops_and_says_so(page: Page, goal: Goal) -> None:
@@ -294,9 +294,12 @@ def test_the_sidebar_of_another_page_shows_who_is_at_work(page: Page, context: B
     expect(other.locator(".bar .live").first).to_have_text("Live")
     send(page, MAIN_JOB)
     working = other.locator("#sidebar-body .blaze[data-state=working]")
+    jobs = other.locator("#tabbar a[href='/jobs/'] .badge")
     expect(working).to_have_count(1)
+    expect(jobs).to_have_count(1)
     wait_for_end(page, goal)
     expect(working).to_have_count(0)
+    expect(jobs).to_have_count(0)
     expect(other.locator("#sidebar-body [aria-current=page]")).to_contain_text("Assistant")
 
 

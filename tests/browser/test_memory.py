@@ -51,6 +51,6 @@ def test_a_person_asks_why_corrects_it_and_takes_that_back(
     expect(page.locator("#l1 p", has_text="Runs before work.")).to_be_visible()
     page.get_by_role("button", name="Take number 2 back").click()
     expect(page.get_by_text("Taken back: Is afraid of dogs.")).to_be_visible()
-    page.get_by_label("Have it keep something in mind").fill("Wants figures in km.")
+    page.get_by_label("In a sentence").fill("Wants figures in km.")
     page.get_by_role("button", name="Keep in mind").click()
     expect(page.locator("#l3 p", has_text="Wants figures in km.")).to_be_visible()

@@ -6,6 +6,7 @@ from django.utils import timezone
 from playwright.sync_api import Browser, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
+from agents.models import UserAgent
 from goals.models import Schedule
 from goals.services import create_goal
 from tests.browser.access import WIDE, assert_usable
@@ -18,6 +19,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 def test_a_person_sets_a_time_and_changes_their_mind(
     script: bool, browser: Browser, live_server: LiveServer, user: User
 ) -> None:
+    UserAgent.objects.filter(user=user).update(time_zone="Europe/Vienna")
     goal = create_goal(user, "Move house")
     window = signed_in(browser, live_server.url, user, java_script_enabled=script)
     page: Page = window.new_page()
@@ -40,6 +42,8 @@ def test_a_person_sets_a_time_and_changes_their_mind(
         page.set_viewport_size(WIDE)
     page.get_by_label("When").fill("weekdays at 8")
     page.get_by_role("button", name="Set", exact=True).click()
+    expect(page.get_by_text("Set: every weekday 08:00. Next: ")).to_be_visible()
+    expect(page.get_by_text("Times are those of Europe/Vienna.")).to_be_visible()
     times = page.get_by_role("list", name="Times")
     expect(times.get_by_text("Every weekday 08:00")).to_be_visible()
     expect(times.get_by_text("Look for new flats.")).to_be_visible()
@@ -51,6 +55,7 @@ def test_a_person_sets_a_time_and_changes_their_mind(
         assert_usable(page)
         page.set_viewport_size(WIDE)
     page.get_by_role("button", name="Resume: every weekday 08:00").click()
+    expect(page.get_by_text("It goes on. Next: ")).to_be_visible()
     expect(times.get_by_text("next ")).to_be_visible()
     page.get_by_role("button", name="Look in now: every weekday 08:00").click()
     expect(page.get_by_text("The agent looks in now.")).to_be_visible()

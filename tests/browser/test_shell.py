@@ -8,18 +8,20 @@ from datetime import timedelta
 
 import pytest
 from django.contrib.auth.models import User
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Dialog, Page, Request
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Dialog, Page, Request, expect
 from pytest_django.live_server_helper import LiveServer
 
 from goals import measuring
 from goals.models import Goal
 from memory.models import Source
 from tests.agents.live.test_markdown import PAYLOADS
-from tests.browser.access import assert_usable
+from tests.browser.access import PHONE, assert_usable
 from tests.browser.conftest import signed_in
 from tests.factories import (
+    AgentActionFactory,
     AgentRunFactory,
     GoalFactory,
+    LearningFactory,
     ModelCallFactory,
     ModelPriceFactory,
     NoteFactory,
@@ -101,6 +103,53 @@ def test_every_page_is_accessible_and_fits(page: Page, goal: Goal) -> None:
     for path in [*PAGES, *of_goal, "/search/?q=knee"]:
         page.goto(path)
         assert_usable(page)
+
+
+def test_narrow_and_wide_short_and_long_pages_begin_at_the_same_place(page: Page, goal: Goal) -> None:
+    AgentActionFactory.create_batch(40, run__thread=goal.thread)
+    lefts = set()
+    for path in ("/activity/", "/activity/undo/?since=2020-01-01T00:00:00%2B00:00", "/settings/", "/search/"):
+        page.goto(path)
+        lefts.add(page.locator("h1").evaluate("(title) => title.getBoundingClientRect().left"))
+    assert len(lefts) == 1
+
+
+def test_what_a_finger_presses_is_large_enough(page: Page, goal: Goal) -> None:
+    LearningFactory.create(thread=goal.thread)
+    page.set_viewport_size(PHONE)
+    page.goto(f"/goals/{goal.pk}/")
+    page.get_by_role("button", name="Notes, helpers and jobs").click()
+    page.locator("#panel details").evaluate_all("(folds) => folds.forEach((fold) => { fold.open = true })")
+    assert too_small(page, "#panel :is(a, button, summary)") == []
+    page.goto("/settings/appearance/")
+    assert too_small(page, ".seg label, .tabbar .tab, .settings-nav a") == []
+    page.goto(f"/goals/{goal.pk}/settings/")
+    assert too_small(page, ".check label, .seg label") == []
+
+
+def test_the_strip_of_settings_shows_where_one_is(page: Page) -> None:
+    page.set_viewport_size(PHONE)
+    for path in ("/settings/", "/settings/costs/", "/settings/appearance/"):
+        page.goto(path)
+        expect(page.locator(".settings-nav [aria-current]")).to_be_in_viewport(ratio=1)
+
+
+def test_a_keyboard_reaches_the_composer_by_one_link(page: Page, goal: Goal) -> None:
+    for path in ("/", "/assistant/", f"/goals/{goal.pk}/"):
+        page.goto(path)
+        page.keyboard.press("Tab")
+        page.keyboard.press("Tab")
+        expect(page.get_by_role("link", name="Skip to message")).to_be_focused()
+        page.keyboard.press("Enter")
+        expect(page.locator(".composer textarea")).to_be_focused()
+
+
+def too_small(page: Page, what: str) -> list[str]:
+    """The words of those that are there and lower than 44 pixels."""
+    low = "(all) => all.map((each) => [each.innerText, each.getBoundingClientRect().height])"
+    found = page.locator(what).locator("visible=true").evaluate_all(low)
+    assert found
+    return [words for words, height in found if height < 44]
 
 
 def test_ren_02_hostile_text_runs_nowhere_and_calls_nobody(page: Page, user: User, goal: Goal) -> None:

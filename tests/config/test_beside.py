@@ -50,6 +50,25 @@ def test_they_know_the_address_end_at_once_and_say_when_it_is_stopped(folder: Pa
     assert beside(folder, "makemigrations", "--check", "--dry-run").end() == 0
 
 
+@pytest.mark.parametrize(
+    "command", ["token a@home.example", "chat a@home.example", "password a@home.example", "health", "shell", "check"]
+)
+def test_where_no_waymark_is_each_command_says_so_in_one_line(tmp_path: Path, command: str) -> None:
+    program = Program("manage.py", *command.split(), WAYMARK_DATA=str(tmp_path))
+    assert program.end() == 1
+    assert program.output == (
+        f"There is no Waymark in {tmp_path}. Start it with bin/up, or say where its data lies: WAYMARK_DATA=DIR before "
+        "the command."
+    )
+
+
+def test_a_setting_that_is_wrong_is_one_line(tmp_path: Path) -> None:
+    program = Program("manage.py", "token", "a@home.example", WAYMARK_SECRET_KEY="change-me", DATABASE_URL="nowhere")
+    assert program.end() == 1
+    assert "Traceback" not in program.output
+    assert "The settings are not right: " in program.output
+
+
 def test_a_database_that_is_away_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     def ask(arguments: list[str]) -> None:
         raise psycopg.OperationalError("connection refused")

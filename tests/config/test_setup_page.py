@@ -28,6 +28,14 @@ def test_the_link_makes_the_owner_once_and_signs_in() -> None:
     assert User.objects.count() == 1
 
 
+def test_before_there_is_an_account_the_sign_in_page_says_how_to_make_it() -> None:
+    page = Client().get("/accounts/login/").content.decode()
+    assert ("Welcome back" in page, "manage.py owner --url http://testserver" in page) == (False, True)
+    UserFactory.create()
+    page = Client().get("/accounts/login/").content.decode()
+    assert ("Welcome back" in page, "manage.py owner" in page) == (True, False)
+
+
 def test_a_weak_password_is_refused_with_the_reason() -> None:
     answer = Client().post(link(), {"email": "ines@home.example", "password": "12345678"})
     assert answer.status_code == 422

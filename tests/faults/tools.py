@@ -31,7 +31,7 @@ def act(kind: str, arguments: Hold, context: ToolContext, *, once: bool = False)
 class Outside(Tool[Hold]):
     """Base: the effect is one request that carries the call's id."""
 
-    wording = Wording("wrench", "Doing", "Did", "Could not do")
+    wording = Wording("wrench", "Do", "Doing", "Did", "Could not do")
     pollable = True  # a plan may ask for many at once; that is no loop here
     Arguments = Hold
 
@@ -83,7 +83,7 @@ class Jot(Tool[Hold]):
 
     name = "jot"
     description = "Writes into the same database."
-    wording = Wording("notebook-pen", "Jotting", "Jotted", "Could not jot")
+    wording = Wording("notebook-pen", "Jot", "Jotting", "Jotted", "Could not jot")
     pollable = True
     effect = Effect.LOCAL
     reversal = Reversal.COMPENSABLE

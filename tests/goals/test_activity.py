@@ -1,6 +1,7 @@
 """The activity page: what was done, why, and taking back much of it at once."""
 
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from urllib.parse import quote
 
 import pytest
@@ -11,7 +12,14 @@ from django.utils import timezone
 from goals.models import Goal
 from memory.models import AgentRun, Note
 from memory.notes import create_note, update_note
-from tests.factories import AgentActionFactory, AgentRunFactory, GoalFactory, ThreadMessageFactory, UserFactory
+from tests.factories import (
+    AgentActionFactory,
+    AgentRunFactory,
+    GoalFactory,
+    ModelCallFactory,
+    ThreadMessageFactory,
+    UserFactory,
+)
 from tests.rewriting import rewriting
 from tools.builtin.notes import image, record
 from tools.models import AgentAction
@@ -60,7 +68,7 @@ def test_what_was_done_is_listed_with_its_reason_and_the_way_back(client: Client
     AgentActionFactory(run=run, tool="search_notes", effect="pure", summary="only read")
     AgentActionFactory(run=run, tool="send_message", effect="idempotent", summary="only said")
     page = client.get("/activity/").content.decode()
-    assert 'changed a note <span dir="auto">Shoes</span>' in page
+    assert 'changed a note <b dir="auto">Shoes</b>' in page
     assert "because you wrote “Please plan my &lt;b&gt;week&lt;/b&gt;”" in page
     assert f"/actions/{action.pk}/undo" in page
     assert "only read" not in page
@@ -69,8 +77,24 @@ def test_what_was_done_is_listed_with_its_reason_and_the_way_back(client: Client
     page = client.get("/activity/").content.decode()
     assert (
         'data-state="undone"' in page,
-        '<span class="who" dir="auto">You</span> undid <span dir="auto">“Changed a note Shoes”' in page,
-    ) == (True, True)
+        '<span class="who" dir="auto">You</span> undid <b dir="auto">“Changed a note Shoes”' in page,
+        "in Learn Go</small>" in page,
+    ) == (True, True, True)
+
+
+def test_a_day_says_how_much_was_done_and_what_it_cost(client: Client, goal: Goal, run: AgentRun) -> None:
+    AgentActionFactory.create_batch(52, run=run)
+    yesterday = AgentActionFactory(run=run, summary="Long ago")
+    with rewriting():
+        AgentAction.objects.filter(pk=yesterday.pk).update(created_at=timezone.now() - timedelta(days=1))
+    ModelCallFactory(run=run, cost=Decimal("0.15"))
+    assert "52 actions, $0.15</span>" in client.get("/activity/").content.decode()
+    ModelCallFactory(run=run, cost=None)
+    assert "52 actions, $0.15 and more</span>" in client.get("/activity/").content.decode()
+    assert "52 actions</span>" in client.get(f"/activity/?goal={goal.pk}").content.decode()
+    (older,) = [part.split('"')[0] for part in client.get("/activity/").content.decode().split('href="?')[1:]]
+    rest = client.get("/activity/?" + older).content.decode()
+    assert ("52 actions, $0.15 and more</span>" in rest, "1 action</span>" in rest) == (True, True)
 
 
 def test_a_goal_can_be_chosen_and_older_ones_follow(client: Client, user: User, goal: Goal, run: AgentRun) -> None:
@@ -113,7 +137,9 @@ def test_a_whole_run_is_taken_back_after_a_look(client: Client, goal: Goal, run:
     assert "<del>v3</del> <ins>v2</ins>" in page
     assert "<del>v2</del> <ins>v1</ins>" in page
     assert "Undo 2 actions" in page
-    assert "This stays: Changed a note Kept" in page
+    begun = timezone.localtime(run.created_at).strftime("%H:%M")
+    assert f"Undo this run of {begun}?</h1>" in page
+    assert "Changed a note “Kept”" in page.partition("This stays")[2]
     assert Note.objects.get(pk=mine.pk).body == "v3"
     told = client.post(address, follow=True).content.decode()
     assert "2 actions were taken back." in told
@@ -129,7 +155,13 @@ def test_what_was_done_since_is_taken_back_with_what_helpers_did(client: Client,
         AgentAction.objects.update(created_at=timezone.now() - timedelta(hours=1))  # all were asked for at once
     assert second.finished_at
     address = f"/activity/undo/?thread={goal.thread_id}&since={quote(second.finished_at.isoformat())}"
-    assert "Undo 1 action" in client.get(address).content.decode()
+    page = client.get(address).content.decode()
+    assert (
+        "Undo 1 action" in page,
+        f"Undo all since {timezone.localtime(second.finished_at):%H:%M}?</h1>" in page,
+    ) == (True, True)
+    long_ago = client.get("/activity/undo/?since=2020-01-31T12:30:00%2B00:00").content.decode()
+    assert "Undo all since 31 January 2020, 12:30?</h1>" in long_ago
     client.post(address)
     assert Note.objects.get().body == "v2"
 

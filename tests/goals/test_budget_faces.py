@@ -90,8 +90,8 @@ def test_a_goal_shows_its_limits(goal: Goal, browser: Client) -> None:
     set_budget(goal.user, Window.RUN, Decimal("0.5"), None, goal.thread)
     Budget.objects.filter(pk=budget.pk).update(spent=Decimal("6.3"))
     page = browser.get(path).content.decode()
-    assert "of $7.00 a month" in page
-    assert "$0.50 in each run" in page
+    assert f'<b dir="auto">{goal.title}</b> may spend $7.00 a month.' in page
+    assert "may spend $0.50 in each run." in page
     assert "$5.00" not in page
     assert 'value="90" max="100" data-tone="ask"' in page
 
@@ -103,8 +103,7 @@ def test_a_budget_is_set_seen_and_removed_in_the_settings(goal: Goal, browser: C
     Budget.objects.update(begins=timezone.now().replace(day=1, hour=0, minute=0, second=0, microsecond=0))
     Budget.objects.update(spent=Decimal("17.123"))
     page = browser.get("/settings/budget/").content.decode()
-    assert "Vienna half" in page
-    assert "$20.00 a month" in page
+    assert f'<b dir="auto">{goal.title}</b> may spend $20.00 a month.' in page
     assert "$17.12" in page
     assert 'value="86" max="100" data-tone="ask"' in page
     assert answer.redirect_chain

@@ -17,7 +17,8 @@ from agents.live.stream import redis_client
 from agents.services import assistant_of
 from goals.models import Goal
 from memory.models import AgentRun, Note, RunStatus, ThreadMessage
-from tests.factories import DeviceTokenFactory, GoalFactory, UserFactory
+from tests.factories import DeviceTokenFactory, GoalFactory, UserFactory, think_with
+from tests.llm_server import LLMServer, Reply
 
 
 @pytest.fixture
@@ -97,6 +98,48 @@ def test_a_conversation_in_the_terminal(user: User, worked: None, types: Callabl
     assert Note.objects.filter(thread=goal.thread).exists()
     for answer in ThreadMessage.objects.filter(thread=goal.thread, source="agent", message_type="text"):
         assert shown.count(answer.content) == 1
+
+
+MARKDOWN = """# Shoes
+
+Three **pairs** of `size 42` [fit](https://shoes.example).
+
+1. Wide \x1b[2Jones
+   - grey
+
+> Walk first.
+
+```py
+print("**as it is**")
+```
+
+| a | b |
+|---|---|
+| 1 | 2 |
+"""
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_terminal_shows_markdown_drawn_and_obeys_nothing_of_it(
+    user: User, llm: LLMServer, worked: None, types: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    think_with(user, llm.url, "key-of-the-test")
+    llm.script([Reply(text=MARKDOWN), Reply(text=MARKDOWN)])
+    types("Hello")
+    out = Terminal()
+    call_command("chat", user.email, stdout=out, stderr=out)
+    shown = out.getvalue()
+    assert "\x1b[1mShoes\x1b[22m\n\nThree \x1b[1mpairs\x1b[22m of \x1b[36msize 42\x1b[39m fit (https:" in shown
+    assert "\n1. Wide [2Jones\n   • grey\n\n│ Walk first.\n" in shown
+    assert '\n  \x1b[36mprint("**as it is**")\x1b[39m\n\na │ b\n1 │ 2\n' in shown
+    assert ("\x1b[2J" in shown, shown.count("Shoes")) == (False, 1)
+    types("Hello")
+    assert "Three **pairs** of `size 42`" in chat(user), "what is no terminal gets no signs"
 
 
 def test_without_a_goal_it_is_the_assistant(user: User, worked: None, types: Callable[..., None]) -> None:

@@ -191,6 +191,8 @@ def test_the_page_names_unknown_costs_and_offers_to_set_a_price(client: Client, 
     by_goal = client.get(PAGE, {"by": "goal"}).content.decode()
     assert "Half marathon" in by_goal
     assert "new-model-x" in by_goal
+    assert "data-num data-sum>$1.20<small>and 3 calls of unknown cost</small>" in by_goal
+    assert "data-num data-sum>unknown<small>3 calls</small>" in page
 
 
 def test_a_model_with_a_price_is_offered_none_when_a_call_of_it_broke_off(client: Client, run: AgentRun) -> None:

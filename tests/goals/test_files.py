@@ -106,6 +106,8 @@ def test_the_page_lists_saves_takes_in_and_deletes_without_script(browser: Clien
     assert "&lt;b&gt;&amp;.py" in answer.text
     assert {path.name for path in folder.files.iterdir()} == {"log.csv", "<b>&.py"}
 
+    assert "4\N{NO-BREAK SPACE}bytes, " in answer.text
+    assert "on the disk, counted in whole blocks." in answer.text
     saved = browser.get(f"{page(goal)}saved/log.csv")
     assert content_of(saved) == b"1,2\n"
     answer = browser.post(f"{page(goal)}delete/", {"path": "log.csv"}, follow=True)

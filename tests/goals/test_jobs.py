@@ -10,8 +10,9 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, Settings
 
 from agents.live.screen import whole
-from agents.models import ModelCall, TaskStatus
-from goals.models import Goal
+from agents.models import AgentTask, ModelCall, TaskStatus
+from goals import firing, schedules
+from goals.models import Goal, Schedule
 from memory.models import AgentRun, RunStatus, ThreadMessage
 from tests.factories import AgentRunFactory, AgentTaskFactory, GoalFactory, ModelCallFactory, ThreadMessageFactory
 
@@ -57,6 +58,26 @@ def test_helpers_stand_under_the_run_that_sent_them(client: Client, goal: Goal, 
     assert "Trail shoes" not in newest
     assert parent.startswith(str(sender.pk))
     assert "Trail shoes reported" in text_of(parent)
+
+
+def test_a_job_says_what_it_was_about(client: Client, goal: Goal, sender: AgentRun) -> None:
+    for words in ("Could my **shoes** be\npart of it? " + "They are old. " * 50, "And the insoles?"):
+        ThreadMessageFactory(thread=goal.thread, run=sender, content=words)
+    schedules.add(goal.thread, "in 2 hours", "Look for news of the race.")
+    Schedule.objects.filter(kind="once").update(next_at=timezone.now())
+    assert firing.fire_due() == 1
+    by_clock, by_person = jobs(page(client))
+    assert "“Could my shoes be part of it? They are old." in text_of(by_person)
+    assert "insoles" not in by_person
+    assert by_person.count("They are old") < 15
+    assert "Look for news of the race. the clock" in text_of(by_clock)
+
+
+def test_the_trail_of_helpers_leads_on_while_one_is_at_work(client: Client, sender: AgentRun) -> None:
+    done = helper(sender, "Trail shoes", status=TaskStatus.COMPLETED)
+    assert 'helpers" data-open' not in page(client)
+    AgentTask.objects.filter(thread=done.thread).update(status=TaskStatus.ACTIVE)
+    assert 'helpers" data-open' in page(client)
 
 
 def test_a_paused_helper_says_why_since_when_and_until_when(client: Client, sender: AgentRun) -> None:
@@ -169,9 +190,9 @@ def test_many_helpers_cost_no_more_queries(
 ) -> None:
     helper(sender, "One")
     page(client)
-    with django_assert_max_num_queries(14):
+    with django_assert_max_num_queries(15):
         page(client)
     for number in range(10):
         helper(sender, f"Helper {number}")
-    with django_assert_max_num_queries(14):
+    with django_assert_max_num_queries(15):
         page(client)

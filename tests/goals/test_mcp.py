@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Iterator
 from datetime import timedelta
+from html import unescape
 from typing import Any, cast
 
 import pytest
@@ -61,6 +62,25 @@ def added(browser: Client, fake: FakeMcp, name: str = "shop") -> McpServer:
     return McpServer.objects.get(name=name)
 
 
+def test_the_empty_page_says_what_a_server_is_good_for(browser: Client, fake: FakeMcp) -> None:
+    example = "they can look into your issues and write new ones"
+    assert example in browser.get(reverse("settings_mcp")).text
+    added(browser, fake)
+    assert example not in browser.get(reverse("settings_mcp")).text
+
+
+@pytest.mark.parametrize("staff", [True, False])
+@pytest.mark.parametrize("url", ["http://127.0.0.1/mcp", "http://127.0.0.1:8080/mcp"])
+def test_who_runs_this_server_is_told_how_to_allow_an_address_inside(
+    browser: Client, user: User, url: str, staff: bool
+) -> None:
+    User.objects.filter(pk=user.pk).update(is_staff=staff)
+    browser.post(reverse("settings_mcp"), {"name": "wiki", "url": url})
+    page = browser.get(reverse("settings_mcp")).text
+    assert McpServer.objects.get().error in unescape(page)
+    assert ("WAYMARK_FETCH_PRIVATE" in page) is staff
+
+
 def test_a_server_is_named_looked_at_and_agreed_to(browser: Client, fake: FakeMcp, user: User) -> None:
     server = added(browser, fake)
     page = browser.get(reverse("settings_mcp")).content.decode()
@@ -98,6 +118,32 @@ def test_a_change_is_shown_and_ends_what_was_trusted(browser: Client, fake: Fake
     )
     assert len(offered_to(user.pk)) == 2
     assert [trust.tool for trust in Trust.objects.filter(revoked_at=None)] == ["shop__look"]
+
+
+def card(browser: Client) -> tuple[str, str]:
+    """Of the only server: the state of its mark; whether it is closed, and its primary buttons."""
+    page = browser.get(reverse("settings_mcp")).content.decode()
+    (shown,) = re.findall(r'<details class="card provider"( open)?>(.*?)<h2 id="s-add">', page, re.S)
+    (mark,) = re.findall(r'<summary class="row"[^>]*><span class="mark" data-state="(\w+)"', shown[1])
+    primary = re.findall(r'data-kind="primary">([^<]*)', shown[1])
+    return mark, " ".join([*([] if shown[0] else ["closed"]), *primary])
+
+
+def test_a_card_is_open_while_it_needs_its_user(browser: Client, fake: FakeMcp) -> None:
+    server = added(browser, fake)
+    assert card(browser) == ("waiting", "Agree to these tools")
+    agree(browser, server, 0, 1)
+    assert card(browser) == ("done", "closed")
+    agree(browser, server, 0)
+    assert card(browser) == ("done", "closed")  # what was looked at and left out is not asked about again
+    fake.tools[0] = tool("look", "Look up and down.")
+    browser.post(reverse("mcp_check", args=[server.pk]))
+    assert card(browser) == ("waiting", "Agree to these tools")
+    browser.post(reverse("mcp_switch", args=[server.pk]))
+    assert card(browser) == ("paused", "closed")
+    browser.post(reverse("mcp_switch", args=[server.pk]), {"on": "1"})
+    McpServer.objects.update(changed=False, error="It does not answer.")
+    assert card(browser) == ("failed", "")
 
 
 HIDDEN = "\u202e"
@@ -160,6 +206,7 @@ def test_mcp_03_what_cannot_be_stored_costs_one_tool_at_most(
         {"name": "shop", "url": "https://example.org/", "headers": "Host: elsewhere"},
         {"name": "shop", "url": "https://example.org/", "headers": "X: ä"},
         {"name": "shop", "program": "0"},
+        {"name": "shop", "program": "0", "place": "program"},
     ],
 )
 def test_what_is_wrong_is_said_on_the_form(browser: Client, given: dict[str, str]) -> None:

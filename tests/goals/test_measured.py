@@ -12,8 +12,9 @@ from pytest_django import Settings
 from agents.engine import bell
 from agents.refusals import Refused
 from goals import firing, measuring, schedules
-from goals.forecast import distance, forecast
+from goals.forecast import Forecast, distance, forecast
 from goals.models import Goal, Measurement, Schedule, Target
+from goals.outlook_words import words_of
 from memory.models import AgentRun, Thread, ThreadMessage
 from tests.factories import bearer
 
@@ -118,6 +119,62 @@ def test_it_is_set_measured_imported_and_dropped_in_the_browser(client: Client, 
     client.post(f"{page}drop")
     assert "Set a target" in client.get(f"/goals/{goal.pk}/").text
     assert Measurement.objects.count() == 3
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("72,5", 72.5),
+        ("72.5", 72.5),
+        (" 1 200 ", 1200),
+        ("-0,125", -0.125),
+        ("\N{MINUS SIGN}3", -3),
+        ("1200,50", 1200.5),
+    ],
+)
+def test_a_value_may_have_a_decimal_comma(client: Client, goal: Goal, written: str, read: float) -> None:
+    page = f"/goals/{goal.pk}/measured/"
+    client.post(f"{page}target", {"name": "Weight", "value": written, "deadline": "2099-01-01"})
+    assert f'value="{read:g}"' in client.get(page).text
+    client.post(f"{page}add", {"value": written, "day": "2026-11-20"})
+    client.post(f"{page}import", {"lines": f"2026-11-21; {written}; evening"})
+    assert list(Measurement.objects.values_list("value", "note")) == [(read, ""), (read, "evening")]
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("1,200", "“1,200” can be read in two ways: write 1200, or 1.200."),
+        ("a lot", "“a lot” is not a figure. Write it like 72.5 or 72,5."),
+        ("1.200,5", "“1.200,5” is not a figure."),
+        ("nan", "“nan” is not a figure."),
+    ],
+)
+def test_what_is_no_figure_is_said_beside_it(client: Client, goal: Goal, written: str, said: str) -> None:
+    answer = client.post(f"/goals/{goal.pk}/measured/add", {"value": written, "day": "2026-11-20"})
+    assert answer.status_code == 422
+    assert not Measurement.objects.exists()
+    client.post(f"/goals/{goal.pk}/measured/target", {"name": "Weight", "value": "70", "deadline": "2099-01-01"})
+    answer = client.post(f"/goals/{goal.pk}/measured/add", {"value": written, "day": "2026-11-20"})
+    assert said in answer.text
+
+
+@pytest.mark.parametrize(
+    ("measured", "told"),
+    [
+        ([76.4, 75], "it will be 69.2 kg then; four times out of five between 67.8 and 70.6."),
+        ([76, 1e12], "it will be 69 kg then; four times out of five between 68 and 71."),
+        ([0.25, 0.5], "it will be 69.19 kg then; four times out of five between 67.77 and 70.61."),
+    ],
+)
+def test_a_forecast_is_no_finer_than_what_was_measured(measured: list[float], told: str) -> None:
+    ahead = Forecast(69.1934, 67.7721, 70.6147, -0.56, -0.56, None)
+    stands = measuring.Outlook(
+        Target(name="Weight", value=70, unit="kg", deadline=LATER),
+        [Measurement(value=value, day=day) for day, value in days(*measured)],
+        ahead,
+    )
+    assert told in words_of(stands)
 
 
 def test_over_the_api(client: Client, goal: Goal) -> None:

@@ -132,6 +132,14 @@ def test_a_connection_says_how_it_is_before_it_is_opened(client: Client, user: U
     assert page.count("<dt>Images</dt>") == 1
 
 
+def test_each_connection_can_be_tested_where_it_is_listed(client: Client, user: User, llm: LLMServer) -> None:
+    for name in ("one", "two"):
+        connect_model(user, "compatible", Given(name, llm.url, KEY))
+    page = client.get("/settings/models/").content.decode()
+    cards = re.findall(r'<details class="card provider"( open)?>', page)
+    assert (cards, page.count('<button class="btn">Test</button>')) == ([" open", " open"], 2)
+
+
 def test_a_test_that_fails_for_once_unlearns_nothing(client: Client, user: User, llm: LLMServer) -> None:
     row = connect_model(user, "compatible", Given("m", llm.url), Capabilities(images=True, context_length=9_000))
     llm.script([Status(500)])

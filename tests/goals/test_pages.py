@@ -16,9 +16,12 @@ from agents.budgets.services import set_budget
 from agents.models import DeviceToken, ModelConnection
 from agents.services import assistant_of
 from goals.models import Goal
+from memory.ids import new_id
 from memory.models import AgentRun, Note, RunStatus, Source, Thread, ThreadMessage
 from tests.factories import (
     AgentRunFactory,
+    AgentTaskFactory,
+    ApprovalFactory,
     DeviceTokenFactory,
     GoalFactory,
     ModelConnectionFactory,
@@ -148,10 +151,21 @@ def test_home_says_that_an_agent_waits_for_its_budget(client: Client, user: User
     assert states(page) == ["done"], "the answer was a good one, and nobody is at work"
 
 
-def test_home_says_that_an_agent_waits_for_a_decision(client: Client, user: User) -> None:
-    goal = GoalFactory.create(user=user)
-    AgentRunFactory.create(thread=goal.thread, status=RunStatus.WAITING_APPROVAL)
-    assert "It waits for your decision." in client.get("/").content.decode()
+def test_home_names_what_waits_for_a_decision_and_leads_to_it(client: Client, user: User) -> None:
+    goal = GoalFactory.create(user=user, title="Learn Go")
+    task = AgentTaskFactory.create(parent=goal.thread)
+    call = {"action__arguments": {"title": "Shoes", "body": "x"}, "action__reversal": "undoable"}
+    asked = ApprovalFactory.create(action__run__thread=task.thread, **call)
+    for _ in range(4):
+        ApprovalFactory.create(action__run__thread=assistant_of(user).thread, **call)
+    page = client.get("/").content.decode()
+    needs = page.partition('id="needs-h"')[2].partition("</section>")[0]
+    assert "Create a note “Shoes”</h3><p" in needs
+    assert "Learn Go · Can be undone." in needs
+    assert f'data-kind="primary" href="/approvals/#card-{asked.pk}"' in needs
+    assert ('<span class="badge">5</span>' in needs, needs.count("</article>")) == (True, 3)
+    names = re.findall(r'<span(?: dir="auto")?>([^<]+)</span><span class="badge">(\d+)', page)
+    assert names == [("Approvals", "5"), ("Assistant", "4"), ("Learn Go", "1")]
 
 
 def test_home_says_that_an_agent_was_stopped(client: Client, user: User) -> None:
@@ -211,6 +225,18 @@ def test_goals_are_made_changed_archived_and_deleted(client: Client, user: User)
     client.post(f"/goals/{goal.pk}/reopen/")
     client.post(f"/goals/{goal.pk}/delete/")
     assert not Goal.objects.filter(pk=goal.pk).exists()
+
+
+def test_before_a_goal_is_deleted_its_page_counts_what_people_see(client: Client, user: User) -> None:
+    thread = GoalFactory.create(user=user).thread
+    ThreadMessageFactory.create_batch(2, thread=thread)
+    ThreadMessageFactory.create(thread=thread, source=Source.AGENT)
+    for metadata in ({"interim": True}, {"task": str(new_id())}, {"schedule": str(new_id())}):
+        ThreadMessageFactory.create(thread=thread, source=Source.AGENT, metadata=metadata)
+    ThreadMessageFactory.create(thread=thread, source=Source.AGENT, message_type="tool")
+    NoteFactory.create(thread=thread, user=user)
+    page = client.get(f"/goals/{thread.goals_goal.pk}/settings/").content.decode()
+    assert "3 messages, 4 steps of its agent, 0 files, 1 note." in page
 
 
 def test_a_goal_without_a_title_is_refused_and_what_was_typed_stays(client: Client) -> None:

@@ -141,7 +141,7 @@ def test_nobody_reads_or_decides_about_what_is_kept_of_another(client: Client, g
         for way in (f"parts/{part.pk}/confirm", f"proposals/{proposal.pk}/accept", f"kept/part/{part.pk}/delete"):
             assert client.post(page(of, way), seen).status_code == 404
         assert client.post(page(of, f"kept/assessment/{assessment.pk}/delete")).status_code == 404
-    assert client.post(page(theirs, "packs"), {"packs": "reflective"}).status_code == 404
+    assert client.post(page(theirs, "settings"), {"title": "x", "packs": "reflective"}).status_code == 404
     assert "Quiet one" not in client.get(page(goal)).text
     part.refresh_from_db()
     assert (part.status, Proposal.objects.get().state, AgentAction.objects.exists()) == ("emerging", "open", False)
@@ -149,36 +149,39 @@ def test_nobody_reads_or_decides_about_what_is_kept_of_another(client: Client, g
     assert theirs.packs == []
 
 
+def save(client: Client, goal: Goal, **given: str) -> str:
+    """Save the page of a goal's settings; it is shown again."""
+    return client.post(page(goal, "settings"), {"title": goal.title} | given, follow=True).text
+
+
 def test_the_pack_is_switched_on_for_one_goal_and_off_again(client: Client, goal: Goal) -> None:
     settings = page(goal, "settings")
     assert 'name="mode-create_emerging_part"' not in client.get(settings).text
     assert page(goal) not in client.get(f"/goals/{goal.pk}/").text
-    client.post(page(goal, "packs"), {"packs": "reflective"})
+    save(client, goal, packs="reflective")
     goal.refresh_from_db()
     assert goal.packs == ["reflective"]
     shown = client.get(settings).text
     assert 'name="mode-create_emerging_part" value="auto" checked' in shown
     assert "confirm_part" not in shown
     assert page(goal) in client.get(f"/goals/{goal.pk}/").text
-    client.post(page(goal, "tools"), {"mode-create_emerging_part": "ask"})
-    client.post(page(goal, "packs"))
-    client.post(page(goal, "tools"), {"mode-create_note": "ask"})
-    refused = client.post(page(goal, "tools"), {"mode-create_emerging_part": "auto"}, follow=True)
-    assert "cannot be set to" in refused.text
+    save(client, goal, **{"mode-create_emerging_part": "ask"})
+    save(client, goal, **{"mode-create_note": "ask"})
+    assert "cannot be set to" in save(client, goal, **{"mode-create_emerging_part": "auto"})
     goal.refresh_from_db()
     assert goal.packs == []
     assert goal.modes == {"create_note": "ask", "create_emerging_part": "ask"}, "what was chosen is kept"
-    assert "There is no pack" in client.post(page(goal, "packs"), {"packs": "x"}, follow=True).text
+    assert "There is no pack" in save(client, goal, packs="x")
 
 
 def test_what_was_allowed_without_asking_ends_when_the_pack_is_switched_off(client: Client, goal: Goal) -> None:
-    client.post(page(goal, "packs"), {"packs": "reflective"})
+    save(client, goal, packs="reflective")
     until = timezone.now() + timedelta(days=1)
     for tool in ("create_proposal", "create_note"):
         Trust.objects.create(user=goal.user, thread=goal.thread, tool=tool, until=until)
-    client.post(page(goal, "packs"), {"packs": "reflective"})
+    save(client, goal, packs="reflective")
     assert not Trust.objects.exclude(revoked_at=None).exists()
-    client.post(page(goal, "packs"))
+    save(client, goal)
     assert [trust.tool for trust in Trust.objects.exclude(revoked_at=None)] == ["create_proposal"]
 
 

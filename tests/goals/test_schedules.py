@@ -227,6 +227,9 @@ def test_quiet_hours_put_off_what_an_agent_begins_by_itself(clock: Clock, goal: 
     client = Client()
     client.force_login(goal.user)
     profile = {"name": "Ada", "time_zone": "Europe/Berlin", "quiet_from": "22:00", "quiet_to": ""}
+    page = client.get("/settings/").text
+    assert "<h2>Quiet hours</h2>" in page
+    assert "times that recur, such as every day 8:00, come all the same" in page
     assert "Give both times" in client.post("/settings/", profile).text
     assert client.post("/settings/", profile | {"quiet_to": "07:00"}).status_code == 302
     clock(datetime(2027, 1, 10, 12, tzinfo=UTC))

@@ -4,11 +4,15 @@ import secrets
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
+from agents.live.turns import SHOWN
 from agents.services import assistant_of
 from goals.models import Goal
 from goals.search import search
+from memory.models import ThreadMessage
 from memory.notes import create_note
 from tests.factories import (
     AgentHistoryFactory,
@@ -53,6 +57,23 @@ def test_everything_is_found_and_leads_there(filled: Goal, client: Client) -> No
     page = client.get("/search/?q=fox").text
     assert "One &lt;b&gt;<mark>fox</mark>&lt;/b&gt; by the river" in page
     assert "I saw a <mark>fox</mark> today &amp; it saw me." in page
+
+
+def test_however_much_is_found_the_number_of_queries_is_the_same(filled: Goal) -> None:
+    with CaptureQueriesContext(connection) as few:
+        search(filled.user, "fox")
+    turns = [ThreadMessageFactory(thread=filled.thread, content="A fox again.") for _ in range(SHOWN + 2)]
+    ThreadMessageFactory(thread=filled.thread, content="A foxglove.", source="agent")
+    with CaptureQueriesContext(connection) as many:
+        hits = [hit.address for hit in search(filled.user, "fox") if hit.kind == "message"]
+    assert (len(hits), len(many)) == (12, len(few))
+    assert f"/goals/{filled.pk}/#turn-{turns[-1].pk}" in hits
+    (late,) = [hit.address for hit in search(filled.user, "foxglove")]
+    assert late == f"/goals/{filled.pk}/#turn-{turns[-1].pk}"
+    ThreadMessageFactory.create_batch(SHOWN, thread=filled.thread, content="Else.")
+    (late,) = [hit.address for hit in search(filled.user, "foxglove")]
+    following = ThreadMessage.objects.filter(content="Else.").order_by("position")[0]
+    assert late == f"/goals/{filled.pk}/?before={following.pk}#turn-{turns[-1].pk}"
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ class Nothing(Arguments):
 class Harmless(Tool[Nothing]):
     name = "harmless"
     description = "Does nothing."
-    wording = Wording("search", "Doing", "Did", "Could not do")
+    wording = Wording("search", "Do", "Doing", "Did", "Could not do")
     Arguments = Nothing
 
     def run(self, arguments: Nothing, context: ToolContext) -> Outcome:

@@ -5,7 +5,7 @@ from uuid import UUID
 from pydantic import Field, ValidationError
 
 from tools import trust
-from tools.base import Arguments, Effect, Outcome, Reversal, Tool, ToolContext, ToolError, Wording
+from tools.base import Arguments, Effect, Outcome, Reversal, Tool, ToolContext, ToolError, Topic, Wording
 from tools.models import AgentAction
 from tools.registry import find
 from tools.undo import NAME, CannotUndo, locked, quoted, recent, root_of, said, told, undo
@@ -20,11 +20,18 @@ class HowMany(Arguments):
 
 class ListRecentActions(Tool[HowMany]):
     name = "list_recent_actions"
+    topic = Topic.RECORD
     description = (
         "List what you, and helpers that you have sent off, have done in this conversation, the newest first, with "
         "ids, and whether you can undo it."
     )
-    wording = Wording("history", "Looking at what was done", "Looked at what was done", "Could not look at that")
+    wording = Wording(
+        "history",
+        "Look at what was done",
+        "Looking at what was done",
+        "Looked at what was done",
+        "Could not look at that",
+    )
     is_work = False
     Arguments = HowMany
 
@@ -43,7 +50,8 @@ class UndoAction(Tool[OneAction]):
         "Take back something that you have done in this conversation, when the user asks for it or it was a mistake. "
         "Refused when it was changed since."
     )
-    wording = Wording("undo-2", "Undoing", "Undid", "Could not undo")
+    wording = Wording("undo-2", "Undo", "Undoing", "Undid", "Could not undo")
+    topic = Topic.RECORD
     effect = Effect.LOCAL
     reversal = Reversal.UNDOABLE
     parallel_safe = False

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from memory.text import clip
 from tools import files
-from tools.base import Arguments, Effect, Outcome, Reversal, Risk, Tool, ToolContext, ToolError, Wording
+from tools.base import Arguments, Effect, Outcome, Reversal, Risk, Tool, ToolContext, ToolError, Topic, Wording
 from tools.changes import Change, UndoRecord
 from tools.file_models import Writer
 from tools.file_settling import is_all_agents_own, remember_folders, settle, sources_of
@@ -51,17 +51,20 @@ class RunCmd(Tool[Command]):
     after it. So a command that need not be approved can be taken back, as the start-up check asks."""
 
     name = "run_cmd"
+    topic = Topic.FILES
     description = (
         "Run a program in a sandbox, in your workspace: no network, no input, nothing outside of the workspace. For "
         "example `ruff check src` or `python3 report.py`. Programs that can do anything need the user's approval."
     )
-    wording = Wording("terminal", "Running a command", "Ran a command", "Could not run a command")
+    wording = Wording("terminal", "Run a command", "Running a command", "Ran a command", "Could not run a command")
     effect = Effect.NON_IDEMPOTENT
     risk = Risk.RESTRICTED
     reversal = Reversal.UNDOABLE
     parallel_safe = False
     timeout_seconds = settings.WAYMARK_COMMAND_SECONDS + _AROUND
     stopping_seconds = _AROUND
+    in_sandbox = True
+    code = frozenset({"command"})
     Arguments = Command
 
     def withheld(self) -> str:

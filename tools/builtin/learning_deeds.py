@@ -6,14 +6,32 @@ from tools.deeds import Deed
 
 class TellLearning(Deed):
     name = "tell_learning"
-    wording = Wording("bookmark", "Giving the agent to learn", "Had the agent learn", "Could not have the agent learn")
+    wording = Wording(
+        "bookmark",
+        "Give the agent to learn",
+        "Giving the agent to learn",
+        "Had the agent learn",
+        "Could not have the agent learn",
+    )
 
 
 class CorrectLearning(Deed):
     name = "correct_learning"
-    wording = Wording("pencil-line", "Correcting a learning", "Corrected a learning", "Could not correct a learning")
+    wording = Wording(
+        "pencil-line",
+        "Correct a learning",
+        "Correcting a learning",
+        "Corrected a learning",
+        "Could not correct a learning",
+    )
 
 
 class TakeBackLearning(Deed):
     name = "take_back_learning"
-    wording = Wording("trash-2", "Taking a learning back", "Took a learning back", "Could not take a learning back")
+    wording = Wording(
+        "trash-2",
+        "Take a learning back",
+        "Taking a learning back",
+        "Took a learning back",
+        "Could not take a learning back",
+    )

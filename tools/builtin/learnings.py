@@ -6,7 +6,7 @@ from pydantic import Field
 from memory.learnings import LearningRefused, Origin, end, learn, locked_learning, numbered
 from memory.models import Author, Learning
 from memory.text import clip
-from tools.base import Arguments, Audience, Effect, Outcome, Reversal, Tool, ToolContext, ToolError, Wording
+from tools.base import Arguments, Audience, Effect, Outcome, Reversal, Tool, ToolContext, ToolError, Topic, Wording
 from tools.changes import UndoRecord
 from tools.learnings import image, record
 from tools.rows import thread_of
@@ -25,11 +25,12 @@ class Lesson(Arguments):
 
 class ManageLearning(Tool[Lesson]):
     name = "manage_learning"
+    topic = Topic.NOTES
     description = (
         "Keep in mind what you have learned of the user or of the work and will need again: a preference, a fact, what "
         "went wrong and why. What contradicts it later takes its place."
     )
-    wording = Wording("bookmark", "Learning", "Learned", "Could not learn")
+    wording = Wording("bookmark", "Learn", "Learning", "Learned", "Could not learn")
     effect = Effect.LOCAL
     reversal = Reversal.UNDOABLE
     audience = frozenset({Audience.CONVERSATION})

@@ -8,7 +8,7 @@ from memory.marks import merged
 from memory.models import Author, Note
 from memory.notes import NoteRefused, create_note, delete_note, find_note, find_notes, locked_note, update_note
 from memory.text import clip, without_marks
-from tools.base import Arguments, Effect, Outcome, Reversal, Tool, ToolContext, ToolError, Wording
+from tools.base import Arguments, Effect, Outcome, Reversal, Tool, ToolContext, ToolError, Topic, Wording
 from tools.changes import Image, UndoRecord
 from tools.rows import RowRestorer, thread_of
 
@@ -46,8 +46,9 @@ class NewNote(Arguments):
 
 class CreateNote(Tool[NewNote]):
     name = "create_note"
+    topic = Topic.NOTES
     description = "Create a note that the user keeps and can read and edit beside this conversation."
-    wording = Wording("notebook-pen", "Creating a note", "Created a note", "Could not create a note")
+    wording = Wording("notebook-pen", "Create a note", "Creating a note", "Created a note", "Could not create a note")
     effect = Effect.LOCAL
     reversal = Reversal.UNDOABLE
     parallel_safe = False
@@ -74,8 +75,9 @@ class NoteEdit(Arguments):
 
 class UpdateNote(Tool[NoteEdit]):
     name = "update_note"
+    topic = Topic.NOTES
     description = "Change the title or the text of a note. The text is replaced as a whole, so read the note before."
-    wording = Wording("notebook-pen", "Changing a note", "Changed a note", "Could not change the note")
+    wording = Wording("notebook-pen", "Change a note", "Changing a note", "Changed a note", "Could not change the note")
     effect = Effect.LOCAL
     reversal = Reversal.UNDOABLE
     parallel_safe = False
@@ -111,8 +113,9 @@ class OneNote(Arguments):
 
 class ReadNote(Tool[OneNote]):
     name = "read_note"
+    topic = Topic.NOTES
     description = "Read one note of this conversation as a whole."
-    wording = Wording("notebook-pen", "Reading a note", "Read a note", "Could not read the note")
+    wording = Wording("notebook-pen", "Read a note", "Reading a note", "Read a note", "Could not read the note")
     Arguments = OneNote
 
     def run(self, arguments: OneNote, context: ToolContext) -> Outcome:
@@ -124,8 +127,9 @@ class ReadNote(Tool[OneNote]):
 
 class DeleteNote(Tool[OneNote]):
     name = "delete_note"
+    topic = Topic.NOTES
     description = "Delete a note of this conversation."
-    wording = Wording("trash-2", "Deleting a note", "Deleted a note", "Could not delete the note")
+    wording = Wording("trash-2", "Delete a note", "Deleting a note", "Deleted a note", "Could not delete the note")
     effect = Effect.LOCAL
     reversal = Reversal.UNDOABLE
     parallel_safe = False
@@ -152,8 +156,11 @@ class NoteQuery(Arguments):
 
 class SearchNotes(Tool[NoteQuery]):
     name = "search_notes"
+    topic = Topic.NOTES
     description = "Search the notes of this conversation; returns titles and the beginning of each."
-    wording = Wording("search", "Searching your notes", "Searched your notes", "Could not search your notes")
+    wording = Wording(
+        "search", "Search your notes", "Searching your notes", "Searched your notes", "Could not search your notes"
+    )
     Arguments = NoteQuery
 
     def subject(self, arguments: NoteQuery) -> str:
@@ -170,8 +177,15 @@ class NothingAsked(Arguments):
 
 class ListNotes(Tool[NothingAsked]):
     name = "list_notes"
+    topic = Topic.NOTES
     description = "List the newest notes of this conversation with their titles and beginnings."
-    wording = Wording("notebook-pen", "Looking through your notes", "Looked through your notes", "Could not list notes")
+    wording = Wording(
+        "notebook-pen",
+        "Look through your notes",
+        "Looking through your notes",
+        "Looked through your notes",
+        "Could not list notes",
+    )
     Arguments = NothingAsked
 
     def run(self, arguments: NothingAsked, context: ToolContext) -> Outcome:

@@ -10,29 +10,41 @@ class PartDeed(Deed):
 
 class ConfirmPart(PartDeed):
     name = "confirm_part"
-    wording = Wording("check", "Confirming a part", "Confirmed a part", "Could not confirm a part")
+    wording = Wording("check", "Confirm a part", "Confirming a part", "Confirmed a part", "Could not confirm a part")
 
 
 class AcceptProposal(PartDeed):
     name = "accept_proposal"
-    wording = Wording("check", "Accepting a proposal", "Accepted a proposal", "Could not accept a proposal")
+    wording = Wording(
+        "check", "Accept a proposal", "Accepting a proposal", "Accepted a proposal", "Could not accept a proposal"
+    )
 
 
 class DeclineProposal(PartDeed):
     name = "decline_proposal"
-    wording = Wording("x", "Declining a proposal", "Declined a proposal", "Could not decline a proposal")
+    wording = Wording(
+        "x", "Decline a proposal", "Declining a proposal", "Declined a proposal", "Could not decline a proposal"
+    )
 
 
 class DeletePart(PartDeed):
     name = "delete_part"
-    wording = Wording("trash-2", "Deleting a part", "Deleted a part", "Could not delete a part")
+    wording = Wording("trash-2", "Delete a part", "Deleting a part", "Deleted a part", "Could not delete a part")
 
 
 class DeleteAssessment(PartDeed):
     name = "delete_assessment"
-    wording = Wording("trash-2", "Deleting an assessment", "Deleted an assessment", "Could not delete an assessment")
+    wording = Wording(
+        "trash-2",
+        "Delete an assessment",
+        "Deleting an assessment",
+        "Deleted an assessment",
+        "Could not delete an assessment",
+    )
 
 
 class DeleteProposal(PartDeed):
     name = "delete_proposal"
-    wording = Wording("trash-2", "Deleting a proposal", "Deleted a proposal", "Could not delete a proposal")
+    wording = Wording(
+        "trash-2", "Delete a proposal", "Deleting a proposal", "Deleted a proposal", "Could not delete a proposal"
+    )

@@ -28,7 +28,13 @@ class NewAssessment(Arguments):
 class CreateAssessment(Keeping[NewAssessment]):
     name = "create_assessment"
     description = "Keep a short, dated text about how things stand with the user, with their own words as evidence."
-    wording = Wording("notebook-pen", "Noting how things stand", "Noted how things stand", "Could not note that")
+    wording = Wording(
+        "notebook-pen",
+        "Note how things stand",
+        "Noting how things stand",
+        "Noted how things stand",
+        "Could not note that",
+    )
     Arguments = NewAssessment
 
     def subject(self, arguments: NewAssessment) -> str:
@@ -47,7 +53,13 @@ class NothingAsked(Arguments):
 class ListAssessments(Reflecting[NothingAsked]):
     name = "list_assessments"
     description = f"Read the last {SHOWN} assessments of how things stood with the user, the newest first."
-    wording = Wording("notebook-pen", "Looking at how things stood", "Looked at how things stood", "Could not look")
+    wording = Wording(
+        "notebook-pen",
+        "Look at how things stood",
+        "Looking at how things stood",
+        "Looked at how things stood",
+        "Could not look",
+    )
     Arguments = NothingAsked
 
     def run(self, arguments: NothingAsked, context: ToolContext) -> Outcome:
@@ -66,7 +78,7 @@ class CreateProposal(Keeping[NewProposal]):
     description = (
         "Keep a suggestion to the user, such as an exercise or an experiment. They accept or decline it on their page."
     )
-    wording = Wording("message-circle", "Proposing", "Proposed", "Could not propose")
+    wording = Wording("message-circle", "Propose", "Proposing", "Proposed", "Could not propose")
     Arguments = NewProposal
 
     def subject(self, arguments: NewProposal) -> str:
@@ -88,7 +100,13 @@ class ProposalEdit(Arguments):
 class UpdateProposal(Keeping[ProposalEdit]):
     name = "update_proposal"
     description = "Put a proposal that is still open into other words, or say that one that was accepted is done."
-    wording = Wording("message-circle", "Changing a proposal", "Changed a proposal", "Could not change the proposal")
+    wording = Wording(
+        "message-circle",
+        "Change a proposal",
+        "Changing a proposal",
+        "Changed a proposal",
+        "Could not change the proposal",
+    )
     Arguments = ProposalEdit
 
     def expected(self, arguments: ProposalEdit, context: ToolContext) -> UndoRecord | None:
@@ -109,7 +127,13 @@ class UpdateProposal(Keeping[ProposalEdit]):
 class ListProposals(Reflecting[NothingAsked]):
     name = "list_proposals"
     description = f"List the last {SHOWN} proposals to the user, the newest first, with what they decided."
-    wording = Wording("message-circle", "Looking at proposals", "Looked at proposals", "Could not look at proposals")
+    wording = Wording(
+        "message-circle",
+        "Look at proposals",
+        "Looking at proposals",
+        "Looked at proposals",
+        "Could not look at proposals",
+    )
     Arguments = NothingAsked
 
     def run(self, arguments: NothingAsked, context: ToolContext) -> Outcome:

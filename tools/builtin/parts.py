@@ -33,7 +33,13 @@ class SearchParts(Reflecting[PartQuery]):
         "Search the parts of the user that are known (parts work as in internal family systems), or list all. Look "
         "here before you create one."
     )
-    wording = Wording("search", "Looking through your parts", "Looked through your parts", "Could not look at parts")
+    wording = Wording(
+        "search",
+        "Look through your parts",
+        "Looking through your parts",
+        "Looked through your parts",
+        "Could not look at parts",
+    )
     Arguments = PartQuery
 
     def run(self, arguments: PartQuery, context: ToolContext) -> Outcome:
@@ -67,7 +73,9 @@ class CreateEmergingPart(Keeping[NewPart]):
         "Keep a part of the user that shows itself in what they wrote. It needs their own words as evidence, and "
         "stays emerging until they confirm it on their page; tell them that it is there to be looked at."
     )
-    wording = Wording("notebook-pen", "Noting a part of you", "Noted a part of you", "Could not note a part")
+    wording = Wording(
+        "notebook-pen", "Note a part of you", "Noting a part of you", "Noted a part of you", "Could not note a part"
+    )
     Arguments = NewPart
 
     def subject(self, arguments: NewPart) -> str:
@@ -93,7 +101,13 @@ class UpdatePartAttributes(Keeping[PartEdit]):
         "Change what is known of a part of the user. Lists are replaced as a whole, so get its details before; what is "
         "left out stays. It needs their own words as evidence, and they must confirm the part anew."
     )
-    wording = Wording("notebook-pen", "Changing a part of you", "Changed a part of you", "Could not change the part")
+    wording = Wording(
+        "notebook-pen",
+        "Change a part of you",
+        "Changing a part of you",
+        "Changed a part of you",
+        "Could not change the part",
+    )
     Arguments = PartEdit
 
     def expected(self, arguments: PartEdit, context: ToolContext) -> UndoRecord | None:
@@ -115,7 +129,13 @@ class OnePart(Arguments):
 class GetPartDetails(Reflecting[OnePart]):
     name = "get_part_details"
     description = "Read all that is known of one part of the user, with its evidence."
-    wording = Wording("notebook-pen", "Reading about a part of you", "Read about a part of you", "Could not read that")
+    wording = Wording(
+        "notebook-pen",
+        "Read about a part of you",
+        "Reading about a part of you",
+        "Read about a part of you",
+        "Could not read that",
+    )
     Arguments = OnePart
 
     def run(self, arguments: OnePart, context: ToolContext) -> Outcome:
@@ -131,7 +151,13 @@ class MoreEvidence(OnePart):
 class AddEvidence(Keeping[MoreEvidence]):
     name = "add_evidence"
     description = "Add words of the user to the evidence of a part of theirs."
-    wording = Wording("notebook-pen", "Adding your words to a part", "Added your words to a part", "Could not add them")
+    wording = Wording(
+        "notebook-pen",
+        "Add your words to a part",
+        "Adding your words to a part",
+        "Added your words to a part",
+        "Could not add them",
+    )
     Arguments = MoreEvidence
 
     def run(self, arguments: MoreEvidence, context: ToolContext) -> Outcome:
@@ -147,7 +173,11 @@ class ListEvidence(Reflecting[OnePart]):
     name = "list_evidence"
     description = "List the words of the user that are kept as evidence of a part of theirs, with when they wrote them."
     wording = Wording(
-        "notebook-pen", "Reading your words on a part", "Read your words on a part", "Could not read them"
+        "notebook-pen",
+        "Read your words on a part",
+        "Reading your words on a part",
+        "Read your words on a part",
+        "Could not read them",
     )
     Arguments = OnePart
 

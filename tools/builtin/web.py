@@ -8,7 +8,7 @@ from django.conf import settings
 from pydantic import Field
 
 from memory.text import clip
-from tools.base import Arguments, Outcome, Tool, ToolContext, ToolError, Wording
+from tools.base import Arguments, Outcome, Tool, ToolContext, ToolError, Topic, Wording
 from tools.pages import NotReadable, Page, page_of
 from tools.safe_fetch import Fetched, FetchFailed, safe_fetch
 from tools.searching import Hit, Query, SearchFailed, Since, engine, withheld
@@ -39,10 +39,11 @@ class Question(Arguments):
 
 class WebSearch(Tool[Question]):
     name = "web_search"
+    topic = Topic.WEB
     description = (
         "Search the web. Returns titles, addresses, dates and snippets; read the pages that matter with web_fetch."
     )
-    wording = Wording("globe", "Searching the web", "Searched the web", "Could not search the web")
+    wording = Wording("globe", "Search the web", "Searching the web", "Searched the web", "Could not search the web")
     foreign = True
     is_work = True
     timeout_seconds = 60.0
@@ -85,11 +86,12 @@ class Place(Arguments):
 
 class WebFetch(Tool[Place]):
     name = "web_fetch"
+    topic = Topic.WEB
     description = (
         "Read the text of a web page, as markdown with its links. Only addresses that the user wrote or that "
         "web_search and web_fetch brought back can be opened. Name the address when you use what it says."
     )
-    wording = Wording("globe", "Reading a page", "Read a page", "Could not read the page")
+    wording = Wording("globe", "Read a page", "Reading a page", "Read a page", "Could not read the page")
     foreign = True
     is_work = True
     timeout_seconds = 60.0

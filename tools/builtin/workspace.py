@@ -9,7 +9,7 @@ from pydantic import Field
 from memory.files import media_type_of, text_of
 from memory.text import clean, clip
 from tools import files
-from tools.base import Arguments, Effect, Outcome, Reversal, Tool, ToolContext, ToolError, Wording
+from tools.base import Arguments, Effect, Outcome, Reversal, Tool, ToolContext, ToolError, Topic, Wording
 from tools.changes import UndoRecord
 from tools.file_changes import change
 from tools.file_models import Writer
@@ -32,8 +32,15 @@ class Place(Arguments):
 
 class ListDir(Tool[Place]):
     name = "list_dir"
+    topic = Topic.FILES
     description = "List what is in a folder of your workspace: the files that you and commands have written."
-    wording = Wording("list", "Looking into the workspace", "Looked into the workspace", "Could not look there")
+    wording = Wording(
+        "list",
+        "Look into the workspace",
+        "Looking into the workspace",
+        "Looked into the workspace",
+        "Could not look there",
+    )
     Arguments = Place
 
     def subject(self, arguments: Place) -> str:
@@ -59,11 +66,12 @@ class Section(Arguments):
 
 class ReadFile(Tool[Section]):
     name = "read_file"
+    topic = Topic.FILES
     description = (
         "Read a text file of your workspace, or some lines of it. Of a long one say where to begin; of one that is no "
         "text you are told what it is."
     )
-    wording = Wording("file-text", "Reading a file", "Read a file", "Could not read the file")
+    wording = Wording("file-text", "Read a file", "Reading a file", "Read a file", "Could not read the file")
     Arguments = Section
 
     def subject(self, arguments: Section) -> str:
@@ -103,8 +111,9 @@ class WriteFile(Tool[NewFile]):
     staged file away, so afterwards it is certain whether it happened (docs/reliability.md, "Files")."""
 
     name = "write_file"
+    topic = Topic.FILES
     description = "Write a text file into your workspace. What it held before is replaced as a whole."
-    wording = Wording("file", "Writing a file", "Wrote a file", "Could not write the file")
+    wording = Wording("file", "Write a file", "Writing a file", "Wrote a file", "Could not write the file")
     effect = Effect.VERIFIABLE
     reversal = Reversal.UNDOABLE
     parallel_safe = False
@@ -143,8 +152,9 @@ class DeleteFile(Tool[OneFile]):
     """Verifiable: whether it happened is seen by whether the file is there, and what it held is on record before."""
 
     name = "delete_file"
+    topic = Topic.FILES
     description = "Delete a file of your workspace. Of a link, the link."
-    wording = Wording("trash-2", "Deleting a file", "Deleted a file", "Could not delete the file")
+    wording = Wording("trash-2", "Delete a file", "Deleting a file", "Deleted a file", "Could not delete the file")
     effect = Effect.VERIFIABLE
     reversal = Reversal.UNDOABLE
     parallel_safe = False

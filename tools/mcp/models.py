@@ -8,6 +8,7 @@ from django.db.models.functions import Now
 
 from memory.ids import new_id
 from memory.models import OwnedQuerySet
+from tools.addresses import INSIDE, OTHER_PORT
 
 
 class Transport(models.TextChoices):
@@ -58,6 +59,11 @@ class McpServer(models.Model):
 
     def __str__(self) -> str:
         return self.label or self.name
+
+    @property
+    def may_be_allowed(self) -> bool:
+        """Whether it went wrong because of what the operator may allow (`WAYMARK_FETCH_PRIVATE`)."""
+        return any(words in self.error for words in (INSIDE, OTHER_PORT))
 
 
 class SignInQuerySet(OwnedQuerySet["McpSignIn"]):

@@ -81,12 +81,13 @@ class McpTool(Tool[Anything]):
 
     Arguments = Anything
     is_work = True
+    way_back = "Cannot be undone here; its server may have a way of its own"
 
     def __init__(
         self, server_id: UUID, server: str, definition: Definition, *, reads_only: bool, is_program: bool = False
     ) -> None:
         self.server_id = server_id
-        self.is_program = is_program
+        self.in_sandbox = is_program
         self.server = server
         self.definition = definition
         self.name = definition.offered
@@ -105,7 +106,7 @@ class McpTool(Tool[Anything]):
         return ToolSpec(self.name, self.description, self.definition.schema)
 
     def withheld(self) -> str:
-        return selftest.reason() if self.is_program else ""
+        return selftest.reason() if self.in_sandbox else ""
 
     def tells_others(self, sources: Sequence[str]) -> bool:
         """Its arguments go to somebody; text of the same server may send them there, that of others may not."""

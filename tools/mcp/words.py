@@ -11,6 +11,7 @@ def wording(server: str, tool: str) -> Wording:
     names = {"tool": clip(tool, 60), "server": server}
     return Wording(
         "plug",
+        _("Use %(tool)s of %(server)s") % names,
         _("Using %(tool)s of %(server)s") % names,
         _("Used %(tool)s of %(server)s") % names,
         _("%(tool)s of %(server)s failed") % names,

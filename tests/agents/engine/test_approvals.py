@@ -134,7 +134,7 @@ def test_con_05_c_a_message_is_never_an_approval_and_the_call_stays_proposed(
     assert world.texts("send_email") == ["hello"]
     assert statuses() == ["done", "done"]
     told = [m["content"] for m in llm.requests[-1].messages if m["role"] == "user"]
-    assert told[-2].endswith("Approved: Sending hello")
+    assert told[-2].endswith("Approved: Send “hello”")
     assert "Sent hello." in told[-1]
     assert cells(goal)[-1][2] == "Now it is sent."
     results = HistoryEntry.objects.filter(thread=goal.thread, role="tool")
@@ -227,7 +227,7 @@ def test_f11_a_stop_closes_the_approval(
     assert AgentRun.objects.get().status == RunStatus.CANCELLED
     assert Approval.objects.get().state == "cancelled"
     assert not world.texts("send_email")
-    assert "Not done: sending hello" in cells(goal)[-1][2]
+    assert "Not done: send “hello”" in cells(goal)[-1][2]
     assert_quiet(goal, llm)
 
 

@@ -368,7 +368,7 @@ def test_his_02_a_stop_among_parallel_calls_leaves_one_result_each_and_closes_th
     assert statuses() == ["done", "cancelled", "cancelled"]
     assert AgentAction.objects.get(tool="send_email").approval.state == "cancelled"
     assert "Done before that: waited" in cells(goal)[-1][2]
-    assert "Not done: waiting; sending hello" in cells(goal)[-1][2]
+    assert "Not done: wait; send “hello”" in cells(goal)[-1][2]
     before = list(HistoryEntry.objects.values_list("seq", "blocks"))
     assert len(results_in_history(goal)) == len(set(results_in_history(goal))) == 3
     wait_until(lambda: len(world.texts("end")) == 2)

@@ -5,6 +5,7 @@ from datetime import timedelta
 from uuid import UUID
 
 import pytest
+from django.test import Client
 from django.utils import timezone
 
 from agents import services
@@ -127,3 +128,40 @@ def test_addresses_that_a_user_wrote_into_an_intent_may_be_opened(goal: Goal, ru
     firing.fire_due()
     jobs.run(str(rung.pop(0)))
     assert not was_given(goal.thread_id, "https://evil.example/x")
+
+
+@pytest.mark.parametrize("whose", ["goal", "assistant"])
+def test_every_agent_is_told_when_it_will_look_in_and_its_page_shows_it(
+    whose: str, goal: Goal, rung: list[UUID], llm: LLMServer, client: Client
+) -> None:
+    thread = goal.thread if whose == "goal" else services.assistant_of(goal.user).thread
+    schedules.add(thread, "every day 8:00", "Sum up <the> day.")
+    schedules.pause(schedules.add(thread, "every Monday 9:00", "Look for flats."))
+    llm.script([Reply(text="Hello.")])
+    services.send_message(thread, "Hello")
+    jobs.run(str(rung.pop(0)))
+    sent = str(llm.requests[-1].messages)
+    assert "- every day 08:00: Sum up &lt;the&gt; day." in sent
+    assert "- every Monday 09:00 (paused by the user): Look for flats." in sent
+
+    client.force_login(goal.user)
+    page = client.get(f"/goals/{goal.pk}/" if whose == "goal" else "/assistant/").content.decode()
+    panel = page[page.index('id="panel-schedule"') :].partition("</details>")[0]
+    assert "Every day 08:00: Sum up &lt;the&gt; day." in panel
+    assert ("1 paused" in panel, "Look for flats" in panel) == (True, False)
+
+
+def test_no_undo_is_offered_for_a_follow_up_that_has_come(
+    goal: Goal, say: Say, rung: list[UUID], llm: LLMServer, client: Client
+) -> None:
+    client.force_login(goal.user)
+    follow_up = ("schedule_follow_up", {"hours": 48, "intent": "Ask how the run went."})
+    llm.script([Reply(calls=[follow_up]), Reply(text="I will."), Reply(text="")])
+    say("Ask me later")
+    way = f"/actions/{AgentAction.objects.get().pk}/undo"
+    assert way in client.get("/activity/").text
+    Schedule.objects.filter(kind="once").update(next_at=timezone.now() - timedelta(seconds=1))
+    assert firing.fire_due() == 1
+    for page in ("/activity/", "/activity/?state=undoable", f"/goals/{goal.pk}/"):
+        assert way not in client.get(page).text
+    assert "Its time has come." in client.get(way.replace("undo", "")).text

@@ -15,7 +15,7 @@ from agents.live.events import Event, ToolProgress
 from agents.live.screen import whole
 from agents.proposed_call import ProposedCall
 from goals.models import Goal
-from goals.toolbox import rows, set_modes
+from goals.toolbox import groups, set_modes
 from memory.models import AgentRun
 from memory.pool import orm
 from tests.llm_script import Reply
@@ -95,7 +95,8 @@ def test_what_acts_waits_for_its_user_and_is_called_once(
 
 def test_tools_have_modes_like_allothers(goal: Goal, say: Say, llm: LLMServer, fake: FakeMcp) -> None:
     connected(goal, fake)
-    assert [row.name for row in rows(goal)][-2:] == ["shop__look", "shop__post"]
+    shop = groups(goal)[-1]
+    assert (shop.words, [row.name for row in shop.rows]) == ("shop", ["shop__look", "shop__post"])
     set_modes(goal, {"shop__look": "off", "shop__post": "auto"})
     llm.script([Reply(calls=[("shop__post", {"x": "a"})]), Reply(text="Sent.")])
     say("Send it.")

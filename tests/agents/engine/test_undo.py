@@ -332,6 +332,36 @@ def test_a_helper_that_is_at_work_is_called_back_and_one_that_is_over_is_not(
     assert (status, "its report has come" in answer["error"]["message"]) == (400, True)
 
 
+def test_only_a_helper_that_is_at_work_can_be_called_back_and_every_page_says_so(
+    goal: Goal, say: Say, llm: LLMServer, rung: list[UUID], events: Events
+) -> None:
+    llm.script([Reply(calls=[("create_task", {"title": "Look", "instructions": "Look round"})]), Reply(text="Sent.")])
+    services.send_message(goal.thread, "Send somebody")
+    jobs.run(str(rung.pop(0)))
+    action = AgentAction.objects.get(tool="create_task")
+    client = Client()
+    client.force_login(goal.user)
+
+    def told() -> tuple[list[bool], str]:
+        pages = [f"/goals/{goal.pk}/", "/activity/", "/activity/?state=undoable"]
+        offers = [f"/actions/{action.pk}/undo" in client.get(page).content.decode() for page in pages]
+        listed = Client().get("/api/v1/actions?tool=create_task", headers=bearer(goal.user)).json()["results"]
+        return [*offers, listed[0]["undoable"]], client.get(f"/actions/{action.pk}/").content.decode()
+
+    offered, details = told()
+    assert (offered, "Can be undone" in details) == ([True] * 4, True)
+    events.clear()
+
+    llm.script([Reply(text="Here is what I saw."), Reply(text="Thanks.")])
+    while rung:
+        jobs.run(str(rung.pop(0)))
+
+    offered, details = told()
+    assert (offered, "It is over, and its report has come." in details) == ([False] * 4, True)
+    assert "once the helper has reported" in client.get("/activity/").content.decode()
+    assert action.pk in changed_cells(events)  # the pages that are open drop the button
+
+
 def page_of(goal: Goal) -> str:
     client = Client()
     client.force_login(goal.user)
@@ -355,6 +385,30 @@ def test_the_page_takes_back_and_does_again(goal: Goal, note: Note, act: Callabl
     client.post(f"/actions/{back.pk}/undo", {"next": address})
     page = client.get(address).content.decode()
     assert (body(note), 'data-state="undone"' in page) == ("v2", False)
+
+
+def test_the_page_of_an_action_is_for_people_and_leads_back(
+    goal: Goal, note: Note, act: Callable[..., AgentAction]
+) -> None:
+    action = act("update_note", id=str(note.pk), body="v2")
+    client = Client()
+    client.force_login(goal.user)
+    page = client.get(f"/actions/{action.pk}/").content.decode()
+    main = page[page.index("<h1") :]
+    plain, details = main.split("Details</summary>")
+    assert f'<a href="/goals/{goal.pk}/" dir="auto">{goal.title}</a>' in plain
+    assert all(f"<dt>{name}</dt>" in plain for name in ("When", "Goal", "Result", "Changed body", "Undo"))
+    assert ("Changed a note Shoes" in plain, "<dd>Done</dd>" in plain) == (True, True)
+    assert (str(note.pk) in plain, str(note.pk) in details) == (False, True)  # what only machines read is folded
+
+    address = f"/actions/{action.pk}/undo"
+    assert f'action="{address}"' in details
+    assert client.post(address, {"next": f"/actions/{action.pk}/"})["Location"] == f"/actions/{action.pk}/"
+    page = client.get(f"/actions/{action.pk}/").content.decode()
+    assert (body(note), '<dd dir="auto">Undone</dd>' in page, "Redo" in page) == ("v1", True, True)
+
+    cell = client.get(f"/actions/{action.pk}/", headers={"HX-Request": "true"}).content.decode()
+    assert ("<dt>When</dt>" in cell.split("Details</summary>")[0], "<h1" in cell) == (True, False)
 
 
 @given(st.lists(st.tuples(st.sampled_from(["create", "update", "delete"]), TEXT, TEXT), max_size=6), st.randoms())

@@ -120,19 +120,23 @@ def test_what_nobody_can_take_back_is_listed_with_the_reason(goal: Goal) -> None
     sent = {"run": run, "effect": "non_idempotent", "finished_at": at}
     AgentActionFactory(tool="mail", reversal="irreversible", **sent)
     AgentActionFactory(tool="order", reversal="compensable", status="unknown", **sent)
+    planned = AgentActionFactory(run=run, tool="make_plan", effect="local", reversal="compensable", finished_at=at)
     AgentActionFactory(run=run, tool="send_message", effect="idempotent", reversal="irreversible", finished_at=at)
     AgentActionFactory(run=run, tool="read_note", effect="pure", reversal="nothing", finished_at=at)
     stays = [
         ("update_note", False, "“Kept”: It was changed since. (body)"),
         ("order", False, "It is not known whether it happened."),
-        ("mail", False, "It cannot be undone."),
+        ("mail", False, "Cannot be undone."),
+        ("make_plan", False, "Cannot be undone; another plan can take its place."),
     ]
     looked = results(ask(goal.user, f"runs/{run.pk}/undo"))
     assert sorted(looked) == sorted([("update_note", True, ""), *stays])
     browser = Client()
     browser.force_login(goal.user)
     page = browser.get(f"/activity/undo/?run={run.pk}").content.decode()
-    assert [words in page for *_, words in stays] == [True] * 3
+    assert [words in page for *_, words in stays] == [True] * 4
+    for address in (f"/actions/{planned.pk}/", "/activity/", f"/goals/{goal.pk}/settings/"):
+        assert "Cannot be undone; another plan can take its place" in browser.get(address).content.decode()
     done = results(ask(goal.user, f"runs/{run.pk}/undo", until=timezone.now().isoformat()))
     assert sorted((tool, possible) for tool, possible, _ in done) == sorted((t, p) for t, p, _ in looked)
     assert dict(Note.objects.values_list("title", "body")) == {"Plan": "v1", "Kept": "a line of mine"}

@@ -156,7 +156,7 @@ def test_a_proposal_that_expires_is_told_beside_the_next_message_and_once(
     llm.script([Reply(text="I see."), Reply(text="Fine.")])
     say("Anything new?")
     told = llm.requests[-1].last_user_text
-    assert "Sending hello: Nobody approved this call in time" in told
+    assert "Send “hello”: Nobody approved this call in time" in told
     assert told.index("<news>") < told.index("Anything new?")
     say("And now?")
     assert "<news>" not in llm.requests[-1].last_user_text
@@ -189,7 +189,7 @@ def test_a_proposal_that_is_withdrawn_with_its_goal_is_told_when_the_goal_is_tak
     llm.script([Reply(text="I see.")])
     say("I am back")
     told = llm.requests[-1].last_user_text
-    assert "Sending hello: This call was withdrawn, it was not executed. The conversation was put away." in told
+    assert "Send “hello”: This call was withdrawn, it was not executed. The conversation was put away." in told
     assert_quiet(goal, llm)
 
 
@@ -224,7 +224,7 @@ def test_con_05_d_a_call_that_is_archived_with_its_session_cannot_be_approved(
     assert outcomes_pushed(proposed)[-1] == "cancelled"
     llm.script([Reply(text="I see.")])
     say("I am back")
-    assert "Sending hello: This call was withdrawn" in llm.requests[-1].last_user_text
+    assert "Send “hello”: This call was withdrawn" in llm.requests[-1].last_user_text
     assert not world.texts("send_email")
     assert_quiet(goal, llm)
 

@@ -188,6 +188,21 @@ def test_more_than_six_finished_steps_fold_into_one_line(goal: Goal, run: AgentR
     assert "5 steps done" in drawn(goal), "what is running does not count"
 
 
+def test_the_beginning_of_a_helpers_report_is_seen_at_once_and_never_folded(goal: Goal, run: AgentRun) -> None:
+    report = {"task": str(AgentTaskFactory(parent=goal.thread).pk), "task_title": "Shoes"}
+    text = "# Shoes\n\nThree **pairs** fit.\n\n- One is wide.\n\n" + "And so on. " * 100
+    ThreadMessageFactory(thread=goal.thread, content=text, source=Source.AGENT, run=run, metadata=report)
+    for number in range(8):
+        words, beside = f"Thought {number}", {"interim": True}
+        ThreadMessageFactory(thread=goal.thread, content=words, source=Source.AGENT, run=run, metadata=beside)
+    html = str(whole(goal.thread).turns_html)
+    (first,) = re.findall(r'<p class="cell-first" dir="auto">(.*?)</p>', html)
+    assert first.startswith("Three pairs fit. One is wide. And so on.")
+    assert len(first) <= 280
+    assert "A helper reported" not in html.partition('<ol class="trail">')[2].partition("</ol>")[0]
+    assert "6 steps done" in html
+
+
 def test_messages_that_wait_for_a_busy_run_stand_in_the_queue_and_not_in_the_thread(goal: Goal) -> None:
     run = AgentRunFactory(thread=goal.thread, status=RunStatus.RUNNING)
     ask(run, "First")

@@ -243,6 +243,10 @@ def test_the_sidebar_alone_knows_where_it_stands(owner: Client, goal: Goal) -> N
     here = sidebar.index('aria-current="page"')
     assert sidebar.rindex(f"/goals/{goal.pk}/", 0, here) > 0
     assert owner.get("/sidebar/", headers={"HX-Current-URL": "http://[bad"}).status_code == 200
+    for section in ("approvals", "activity", "jobs", "search"):
+        bars = owner.get("/sidebar/", headers={"HX-Current-URL": f"http://testserver/{section}/"}).content.decode()
+        current = re.findall(r'href="([^"]*)" aria-current="page"', bars)
+        assert set(current) == {f"/{section}/"}
 
 
 def test_pages_forbid_inline_scripts_and_styles(owner: Client, goal: Goal) -> None:

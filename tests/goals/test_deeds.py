@@ -1,0 +1,126 @@
+"""What people do by hand to times, targets and measurements is on record, told to the agent, and can be undone
+(missions A12, D7, D8 and H1)."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from goals.deeds import MOST_UNDONE
+from goals.models import Goal, Measurement, Schedule, Target
+from tests.factories import bearer
+from tools.models import AgentAction
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+DEADLINE = f"{timezone.now() + timedelta(days=90):%Y-%m-%d}"
+
+type Press = Callable[..., AgentAction]
+type State = list[tuple[object, ...]]
+
+
+@pytest.fixture
+def press(client: Client, goal: Goal) -> Press:
+    """Press a button on a page; returns what is on record of it then, which Activity shows with a way back."""
+    Schedule.objects.all().delete()
+    client.force_login(goal.user)
+
+    def press(address: str, **given: object) -> AgentAction:
+        assert client.post(address, given).status_code == 302
+        deed = AgentAction.objects.latest("created_at")
+        assert f"/actions/{deed.pk}/undo" in client.get("/activity/").text
+        return deed
+
+    return press
+
+
+def state() -> State:
+    """All that somebody has set or measured."""
+    rows: State = list(Schedule.objects.values_list("id", "rule", "intent", "paused", "only_if_changed"))
+    rows += Schedule.objects.filter(kind="once").values_list("id", "next_at")
+    rows += Target.objects.values_list("id", "name", "value", "unit", "deadline")
+    rows += Measurement.objects.values_list("id", "value", "day", "note")
+    return sorted(rows, key=str)
+
+
+def test_each_deed_is_on_record_and_taken_back_and_done_again(press: Press, client: Client, goal: Goal) -> None:
+    times, measured = f"/threads/{goal.thread_id}/schedule/add", f"/goals/{goal.pk}/measured/"
+    states, deeds = [state()], []
+
+    def do(address: str, **given: object) -> None:
+        deeds.append(press(address, **given))
+        states.append(state())
+        assert states[-1] != states[-2]
+
+    do(times, time="every Monday 8:00", intent="Sum up.", only_if_changed="on")
+    (weekly,) = Schedule.objects.all()
+    do(f"/schedules/{weekly.pk}/pause")
+    do(f"/schedules/{weekly.pk}/resume")
+    do(times, time="in 3 days")
+    do(f"/schedules/{weekly.pk}/delete")
+    do(f"{measured}target", name="Weight", value=60, unit="kg", deadline=DEADLINE)
+    do(f"{measured}target", name="Weight", value=58, unit="kg", deadline=DEADLINE)
+    do(f"{measured}add", value=63.5, day="2026-11-01", note="At home")
+    do(f"{measured}import", lines="2026-11-02, 63\n2026-11-03, 62.5")
+    do(f"{measured}{Measurement.objects.first().pk}/delete")  # type: ignore[union-attr]
+    do(f"{measured}drop")
+    assert [deed.summary for deed in deeds][:2] == ["every Monday 08:00: Sum up."] * 2
+    assert deeds[8].summary == "63 on 2026-11-02 and 1 more"
+
+    for deed, before in zip(reversed(deeds), reversed(states[:-1]), strict=True):
+        client.post(f"/actions/{deed.pk}/undo")
+        assert state() == before, deed.tool
+    for deed, after in zip(deeds, states[1:], strict=True):
+        client.post(f"/actions/{AgentAction.objects.get(undoes=deed).pk}/undo")
+        assert state() == after, deed.tool
+    goal.thread.refresh_from_db()
+    assert "The user has paused a time of yours: every Monday 08:00: Sum up." in goal.thread.news
+
+
+def test_what_recurs_can_be_undone_after_it_has_come_and_comes_again_when_it_is_put_back(
+    press: Press, client: Client, goal: Goal
+) -> None:
+    press(f"/threads/{goal.thread_id}/schedule/add", time="every day 8:00")
+    (daily,) = Schedule.objects.all()
+    Schedule.objects.update(next_at=timezone.now() - timedelta(days=3))
+    deleted = press(f"/schedules/{daily.pk}/delete")
+    client.post(f"/actions/{deleted.pk}/undo")
+    (daily,) = Schedule.objects.all()
+    assert daily.next_at is not None
+    assert daily.next_at > timezone.now()
+    Schedule.objects.update(next_at=daily.next_at + timedelta(days=1), last_at=timezone.now())
+    client.post(f"/actions/{AgentAction.objects.get(tool='set_time').pk}/undo")
+    assert not Schedule.objects.exists()
+
+
+def test_over_the_api_it_is_on_record_too_and_what_changes_nothing_is_not(goal: Goal, client: Client) -> None:
+    Schedule.objects.all().delete()
+    asked: dict[str, Any] = {"content_type": "application/json", "headers": bearer(goal.user)}
+    path = f"/api/v1/goals/{goal.pk}"
+    made = client.post(f"{path}/schedules", {"time": "every day 8:00"}, **asked).json()["id"]
+    client.patch(f"/api/v1/schedules/{made}", {"intent": "Sum up."}, **asked)
+    for _ in range(2):
+        client.patch(f"/api/v1/schedules/{made}", {"paused": True}, **asked)
+    client.delete(f"/api/v1/schedules/{made}", **asked)
+    for _ in range(2):
+        target = {"name": "Weight", "value": 60, "deadline": DEADLINE}
+        assert client.put(f"{path}/target", target, **asked).status_code == 200
+    measured = client.post(f"{path}/measurements", {"value": 63}, **asked).json()["id"]
+    client.delete(f"/api/v1/measurements/{measured}", **asked)
+    client.delete(f"{path}/target", **asked)
+    assert list(AgentAction.objects.order_by("created_at").values_list("tool", flat=True)) == [
+        *("set_time", "change_time", "pause_time", "delete_time"),
+        *("set_target", "add_measurements", "delete_measurement", "drop_target"),
+    ]
+
+
+def test_an_import_that_is_too_long_to_be_undone_is_on_record(client: Client, goal: Goal) -> None:
+    client.force_login(goal.user)
+    lines = "\n".join(f"2026-01-01, {number}" for number in range(MOST_UNDONE + 1))
+    client.post(f"/goals/{goal.pk}/measured/import", {"lines": lines})
+    (deed,) = AgentAction.objects.all()
+    assert deed.summary == f"0 on 2026-01-01 and {MOST_UNDONE} more"
+    assert f"/actions/{deed.pk}/undo" not in client.get("/activity/").text
