@@ -352,7 +352,7 @@ def test_several_come_in_one_mail_which_says_how_to_end_that(
     [letter] = letters
     assert letter.subject.endswith("and 1 more")
     assert "\u202e" not in letter.body
-    assert "<b>" not in letter.alternatives[0][0]
+    assert "<b>Bold" not in letter.alternatives[0][0]
     off = letter.extra_headers["List-Unsubscribe"].strip("<>")
     assert letter.extra_headers["List-Unsubscribe-Post"] == "List-Unsubscribe=One-Click"
     assert off in letter.body
