@@ -10,9 +10,11 @@ from rest_framework import exceptions, status
 from rest_framework.response import Response
 
 from agents.refusals import Refused
+from memory.documents import DocumentRefused
 from memory.learnings import LearningRefused
 from memory.notes import NoteRefused
 from memory.pool import DATABASE_AWAY
+from memory.skill_files import SkillRefused
 from memory.text import clean_json
 from tools.files import FileRefused
 from tools.parts import RecordRefused
@@ -41,7 +43,7 @@ def exception_handler(problem: Exception, context: dict[str, object]) -> Respons
             return _answer(problem.status_code, _code(problem), str(problem.detail), headers=_headers(problem))
         case Refused():
             return _answer(STATUSES.get(problem.code, 400), problem.code, problem.message)
-        case NoteRefused() | LearningRefused() | FileRefused() | RecordRefused():
+        case NoteRefused() | DocumentRefused() | SkillRefused() | LearningRefused() | FileRefused() | RecordRefused():
             return _answer(400, "invalid", str(problem))
         case Http404():
             return _answer(404, "not_found", "There is no such thing here.")

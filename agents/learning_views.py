@@ -14,12 +14,15 @@ from django.views.decorators.http import require_GET, require_POST
 from agents.agentable import Agentable, agentable_of
 from agents.pages import done_at, done_here
 from agents.signed_in import SignedInRequest, signed_in
+from memory.document import MEMORY
 from memory.learnings import LearningRefused, erase
-from memory.models import Learning, Thread
+from memory.models import Document, Learning, Thread
+from tools.forgetting import FORGOTTEN
 from tools.learnings import REPLACED, TOLD, correct, take_back, tell
 from tools.models import AgentAction
 
 FORMER = 50
+DOCUMENTS = 31
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,19 +105,26 @@ def _done(
 
 def _sentence(action: AgentAction) -> str:
     """What was done, to be said at once."""
-    words = {TOLD: _("Kept in mind: %(text)s"), REPLACED: _("Corrected: %(text)s")}
+    words = {
+        TOLD: _("Kept in mind: %(text)s"),
+        REPLACED: _("Corrected: %(text)s"),
+        FORGOTTEN: _("Forgotten: what came of “%(text)s”"),
+    }
     return words.get(action.tool, _("Taken back: %(text)s")) % {"text": action.summary}
 
 
 def _page(request: SignedInRequest, agent: Agentable, *, typed: Typed | None = None, status: int = 200) -> HttpResponse:
     done = done_here(request, agent.thread)
     mine = Learning.objects.filter(thread=agent.thread_id).select_related("message", "replaced_by")
+    documents = Document.objects.filter(thread=agent.thread_id)
     page = {
         "agent": agent,
         "thread": agent.thread,
         "here": agent.pk,
         "learnings": mine.current(),
         "former": mine.exclude(ended_at=None).order_by("-ended_at")[:FORMER],
+        "documents": documents[:DOCUMENTS],
+        "has_memory": documents.filter(name=MEMORY).exists(),
         "longest": Learning.TEXT_LENGTH,
         "done": done,
         "words": _sentence(done) if done else "",

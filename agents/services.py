@@ -26,6 +26,7 @@ from memory.models import (
     AgentHistory,
     AgentRun,
     ArchiveReason,
+    Document,
     HistoryEntry,
     Learning,
     Note,
@@ -157,12 +158,13 @@ def retry_now(run: AgentRun) -> None:
 
 
 def trust_again(thread: Thread) -> None:
-    """Take the mark off a thread, its notes and files: its user has looked at what the agent read, and vouches."""
+    """Take the mark off a thread, its notes, documents and files: its user has looked at what was read, and vouches."""
     with transaction.atomic():
         forget_sources(thread.pk)  # first: whoever changes a file locks the workspace before the thread
         Thread.objects.filter(pk=thread.pk).update(sources=[])
         Note.objects.filter(thread=thread).update(sources=[])
         Learning.objects.filter(thread=thread).update(sources=[])
+        Document.objects.filter(thread=thread).update(sources=[])
         parts.forget_sources(thread.pk)
 
 

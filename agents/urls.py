@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from agents import attachment_views, learning_views, session_views, views
+from agents import attachment_views, forget_views, learning_views, session_views, views
 
 urlpatterns = [
     path("assistant/", views.assistant, name="assistant"),
@@ -15,6 +15,8 @@ urlpatterns = [
     path("learnings/<uuid:learning_id>/correct", learning_views.learning_correct, name="learning_correct"),
     path("learnings/<uuid:learning_id>/take-back", learning_views.learning_take_back, name="learning_take_back"),
     path("learnings/<uuid:learning_id>/erase", learning_views.learning_erase, name="learning_erase"),
+    path("forget/file/<uuid:thread_id>/", forget_views.forget_file, name="forget_file"),
+    path("forget/<str:kind>/<uuid:source_id>/", forget_views.forget_source, name="forget"),
     path("sessions/<uuid:session_id>/", session_views.session, name="session"),
     path("runs/<uuid:run_id>/stop", views.run_stop, name="run_stop"),
     path("runs/<uuid:run_id>/retry", views.run_retry, name="run_retry"),

@@ -8,14 +8,18 @@ from agents.api.base import Nowhere, declared
 from agents.api.budgets import Budgets, MoreBudget, OneBudget
 from agents.api.devices import Login, Logout
 from agents.api.docs import Docs, Schema
+from agents.api.documents import AssistantDocuments, Documents, DocumentVersions, OneDocument, RestoreDocument
+from agents.api.forgetting import DocumentReliedOn, MessageReliedOn, NoteReliedOn, SessionReliedOn
 from agents.api.learnings import AssistantLearnings, OneLearning
 from agents.api.mcp import AcceptMcpTools, CheckMcpServer, McpServers, OneMcpServer
 from agents.api.models import Models
 from agents.api.plans import AssistantPlan
 from agents.api.prices import OnePrice, Prices
+from agents.api.skills import OneSkill, Skills, SkillZip
 from agents.api.threads import AssistantEvents, AssistantMessages
 from goals.api.actions import Actions
 from goals.api.costs import Costs
+from goals.api.documents import GoalDocuments
 from goals.api.feed import DiscussFeedItem, Feeds, OneFeedItem
 from goals.api.files import GoalFile, GoalFiles
 from goals.api.goals import GoalEvents, GoalMessages, Goals, OneGoal
@@ -60,6 +64,23 @@ urlpatterns = declared(
         path("goals/<id:goal_id>/learnings", GoalLearnings.as_view(), name="goal_learnings"),
         path("goals/<id:goal_id>/plan", GoalPlan.as_view(), name="goal_plan"),
         path("learnings/<id:learning_id>", OneLearning.as_view(), name="learning"),
+        path("documents", Documents.as_view(), name="documents"),
+        path("goals/<id:goal_id>/documents", GoalDocuments.as_view(), name="goal_documents"),
+        path("agent/documents", AssistantDocuments.as_view(), name="agent_documents"),
+        path("documents/<id:document_id>", OneDocument.as_view(), name="document"),
+        path("documents/<id:document_id>/versions", DocumentVersions.as_view(), name="document_versions"),
+        path(
+            "documents/<id:document_id>/versions/<id:document_version_id>/restore",
+            RestoreDocument.as_view(),
+            name="document_restore",
+        ),
+        path("notes/<id:note_id>/relied-on", NoteReliedOn.as_view(), name="note_relied_on"),
+        path("documents/<id:document_id>/relied-on", DocumentReliedOn.as_view(), name="document_relied_on"),
+        path("sessions/<id:session_id>/relied-on", SessionReliedOn.as_view(), name="session_relied_on"),
+        path("messages/<id:message_id>/relied-on", MessageReliedOn.as_view(), name="message_relied_on"),
+        path("skills", Skills.as_view(), name="skills"),
+        path("skills/<id:skill_id>", OneSkill.as_view(), name="skill"),
+        path("skills/<id:skill_id>/zip", SkillZip.as_view(), name="skill_zip"),
         path("goals/<id:goal_id>/schedules", GoalSchedules.as_view(), name="goal_schedules"),
         path("agent/schedules", AssistantSchedules.as_view(), name="agent_schedules"),
         path("schedules/<id:schedule_id>", OneSchedule.as_view(), name="schedule"),

@@ -43,6 +43,18 @@ WAYMARK_SUMMARY_INPUT_LENGTH = _env.int("WAYMARK_SUMMARY_INPUT_LENGTH", default=
 WAYMARK_SUMMARY_TRIES = _env.int("WAYMARK_SUMMARY_TRIES", default=3)
 # How much one agent keeps in mind (mission E1): sentences.
 WAYMARK_LEARNINGS = _env.int("WAYMARK_LEARNINGS", default=50)
+# Documents (missions E1, D3): how long one may be, how much of each an agent is told, both in characters; and the daily
+# notes of how many days.
+WAYMARK_DOCUMENT_LENGTH = _env.int("WAYMARK_DOCUMENT_LENGTH", default=50_000)
+WAYMARK_DOCUMENT_TOLD = _env.int("WAYMARK_DOCUMENT_TOLD", default=6_000)
+WAYMARK_DAILY_NOTE_DAYS = _env.int("WAYMARK_DAILY_NOTE_DAYS", default=3)
+# Skills (mission E1): how many of one user; how long a SKILL.md may be, which an agent reads at once (characters); how
+# much is uploaded, and how much that may be unpacked (bytes); how many files.
+WAYMARK_SKILLS = _env.int("WAYMARK_SKILLS", default=30)
+WAYMARK_SKILL_LENGTH = _env.int("WAYMARK_SKILL_LENGTH", default=18_000)
+WAYMARK_SKILL_BYTES = _env.int("WAYMARK_SKILL_BYTES", default=1_000_000)
+WAYMARK_SKILL_UNPACKED_BYTES = _env.int("WAYMARK_SKILL_UNPACKED_BYTES", default=2_000_000)
+WAYMARK_SKILL_FILES = _env.int("WAYMARK_SKILL_FILES", default=100)
 
 # The health monitor (mission B6): how often it looks, and what is too long.
 WAYMARK_HEALTH_MINUTES = _env.float("WAYMARK_HEALTH_MINUTES", default=5)

@@ -17,6 +17,7 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "SCHEMA_PATH_PREFIX": "/api/v1",
     "ENUM_NAME_OVERRIDES": {
+        "AuthorEnum": "memory.note.Author",
         "ScopeEnum": "tools.trust.Scope",
         "ActionShapeStatusEnum": "tools.models.ActionStatus",
         "ActionShapeResolutionEnum": "tools.models.Resolution",

@@ -3,7 +3,7 @@
 from datetime import datetime
 from uuid import UUID
 
-from memory.models import AgentRun, Note, Source, Thread, ThreadMessage
+from memory.models import AgentRun, Document, Note, Source, Thread, ThreadMessage
 from tools.file_models import WorkspaceFile
 from tools.models import AgentAction
 
@@ -17,6 +17,7 @@ def has_changed(thread_id: UUID) -> bool:
         return True
     return (
         Note.objects.filter(thread=thread_id, updated_at__gt=since).exists()
+        or Document.objects.filter(thread=thread_id, updated_at__gt=since).exists()
         or WorkspaceFile.objects.filter(workspace=thread_id, updated_at__gt=since).exists()
         or AgentAction.objects.filter(thread=thread_id, run=None, created_at__gt=since).exists()
     )

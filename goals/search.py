@@ -1,4 +1,5 @@
-"""One box over everything of a user: notes, what was said, earlier sessions, learnings, files, goals (mission E4).
+"""One box over everything of a user: notes, documents, what was said, earlier sessions, learnings, files and goals
+(mission E4).
 
 All words must be found, each as the beginning of one; when nothing has them, names that look alike are offered. What
 was said is searched in the live sessions alone: the archives hold the rest.
@@ -17,6 +18,7 @@ from django.db import connection
 from django.urls import reverse
 from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
+from django.utils.translation import gettext as _
 
 from agents.live.turns import where_of_messages
 from agents.services import assistant_of
@@ -38,6 +40,7 @@ class Kind(StrEnum):
     MESSAGE = "message"
     SESSION = "session"
     LEARNING = "learning"
+    DOCUMENT = "document"
     FILE = "file"
 
 
@@ -55,7 +58,7 @@ class Hit:
 
     kind: Kind
     id: UUID
-    thread: UUID
+    thread: UUID | None
     name: str
     shown: SafeString
     at: datetime
@@ -97,6 +100,12 @@ SELECT * FROM (
   SELECT 'learning', l.id, l.thread_id, '', l.text, l.created_at, l.number
   FROM memory_learning l WHERE l.user_id = %(user)s AND l.ended_at IS NULL AND to_tsvector('simple', l.text) @@ q
   ORDER BY l.created_at DESC LIMIT {MOST}) learnings
+UNION ALL
+SELECT * FROM (
+  SELECT 'document', d.id, d.thread_id, d.name, left(d.text, {INDEXED}), d.updated_at, 0
+  FROM memory_document d WHERE d.user_id = %(user)s
+    AND to_tsvector('simple', d.name || ' ' || left(d.text, {INDEXED})) @@ q
+  ORDER BY d.updated_at DESC LIMIT {MOST}) documents
 UNION ALL
 SELECT * FROM (
   SELECT 'file', g.id, f.workspace_id, f.path, '', f.updated_at, 0
@@ -142,12 +151,15 @@ def search(user: User, said: str) -> list[Hit]:
     return [_hit(row, owners[row[2]], words, places.get(row[1], "")) for row in rows if row[2] in owners]
 
 
-def _owners(user: User) -> dict[UUID, Owner]:
-    """By thread; also of goals that were put away."""
+def _owners(user: User) -> dict[UUID | None, Owner]:
+    """By thread; also of goals that were put away. None: what is for all agents."""
     assistant = assistant_of(user)
     goals = Goal.objects.for_user(user).values_list("thread_id", "title", "pk")
-    found = {thread: Owner(title, reverse("goal", args=[goal])) for thread, title, goal in goals}
-    return found | {assistant.thread_id: Owner(assistant.name(), reverse("assistant"))}
+    found: dict[UUID | None, Owner] = {
+        thread: Owner(title, reverse("goal", args=[goal])) for thread, title, goal in goals
+    }
+    for_all = Owner(_("All agents"), reverse("documents"))
+    return found | {assistant.thread_id: Owner(assistant.name(), reverse("assistant")), None: for_all}
 
 
 def _rows(sql: str, parameters: Mapping[str, Any]) -> Sequence[tuple[Any, ...]]:
@@ -172,7 +184,7 @@ def _marked(text: str, words: Sequence[str]) -> SafeString:
     return mark_safe("".join(marked))  # noqa: S308 (escaped)
 
 
-def _address(kind: Kind, found: UUID, thread: UUID, name: str, number: int, owner: Owner) -> str:
+def _address(kind: Kind, found: UUID, thread: UUID | None, name: str, number: int, owner: Owner) -> str:
     match kind:
         case Kind.NOTE:
             return reverse("note", args=[found])
@@ -180,6 +192,8 @@ def _address(kind: Kind, found: UUID, thread: UUID, name: str, number: int, owne
             return reverse("session", args=[found])
         case Kind.LEARNING:
             return f"{reverse('memory', args=[thread])}#l{number}"
+        case Kind.DOCUMENT:
+            return reverse("own_document", args=[thread, name]) if thread else reverse("document", args=[name])
         case Kind.FILE:
             return reverse("goal_file", args=[found, name])
     return owner.url

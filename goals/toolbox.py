@@ -138,15 +138,15 @@ def set_modes(agent: Trusting, chosen: Mapping[str, str]) -> None:
 
 def _offered(agent: Trusting, packs: Iterable[str]) -> list[AnyTool]:
     known = ("", *packs)
-    found = tools_of(agent.user_id).values()
-    return [tool for tool in found if Audience.CONVERSATION in tool.audience and not tool.speaks and tool.pack in known]
+    found = [tool for tool in tools_of(agent.user_id).values() if Audience.CONVERSATION in tool.audience]
+    return [tool for tool in found if not tool.speaks and not tool.context_type and tool.pack in known]
 
 
 def _row(tool: AnyTool, missing: str, chosen: Mapping[str, str]) -> Row:
     words = {Mode.OFF: _("Off"), Mode.ASK: _("Ask"), Mode.AUTO: _("Auto")}
     possible, now = policy.modes(tool), chosen.get(tool.name, policy.usual(tool))
     modes = [(mode.value, words[mode], mode in possible, mode == now) for mode in Mode]
-    return Row(tool.name, tool.wording.doing, _note(tool), missing, modes, is_off=now == Mode.OFF)
+    return Row(tool.name, tool.wording.deed, _note(tool), missing, modes, is_off=now == Mode.OFF)
 
 
 def _group_of(tool: AnyTool) -> str:

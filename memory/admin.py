@@ -1,4 +1,4 @@
-"""Staff pages of what is remembered: threads with the model's view of them, notes, and learnings."""
+"""Staff pages of what is remembered: threads with the model's view of them, notes, learnings, documents and skills."""
 
 import json
 from typing import Any
@@ -18,7 +18,7 @@ from memory import llm_transcript, quarantine
 from memory.admin_base import ReadOnlyAdmin, record
 from memory.attachment_admin import AttachmentAdmin as AttachmentAdmin
 from memory.history_admin import AgentHistoryAdmin as AgentHistoryAdmin
-from memory.models import AgentRun, HistoryEntry, Learning, Note, Thread
+from memory.models import AgentRun, Document, HistoryEntry, Learning, Note, Skill, Thread
 
 SILENT_AFTER_SECONDS = 60
 
@@ -132,3 +132,21 @@ class LearningAdmin(ReadOnlyAdmin[Learning]):
         *("number", "text", "author", "user", "thread", "sources", "message", "action", "replaced_by"),
         *("ended_at", "created_at"),
     ]
+
+
+@admin.register(Document)
+class DocumentAdmin(ReadOnlyAdmin[Document]):
+    list_display = ["name", "user", "edited_by", "thread", "updated_at"]
+    list_filter = ["edited_by"]
+    list_select_related = ["user", "thread"]
+    search_fields = ["name", "user__email"]
+    fields = ["name", "text", "author", "edited_by", "sources", "user", "thread", "created_at", "updated_at"]
+
+
+@admin.register(Skill)
+class SkillAdmin(ReadOnlyAdmin[Skill]):
+    list_display = ["name", "user", "is_on", "updated_at"]
+    list_filter = ["is_on"]
+    list_select_related = ["user"]
+    search_fields = ["name", "user__email"]
+    fields = ["name", "description", "text", "is_on", "user", "created_at", "updated_at"]

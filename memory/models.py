@@ -20,6 +20,7 @@ from memory.agent_history import (
     ArchiveStatus as ArchiveStatus,
 )
 from memory.attachment import Attachment as Attachment
+from memory.document import Document as Document, DocumentVersion as DocumentVersion
 from memory.ids import new_id
 from memory.learning import Learning as Learning
 from memory.note import (
@@ -29,6 +30,7 @@ from memory.note import (
     NoteVersion as NoteVersion,
 )
 from memory.owned import OwnedQuerySet as OwnedQuerySet
+from memory.skill import Skill as Skill, SkillFile as SkillFile, SkillOff as SkillOff
 
 
 class ThreadQuerySet(OwnedQuerySet["Thread"]):

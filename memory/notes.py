@@ -1,7 +1,6 @@
 """Notes: every write that a face or a tool may ask for."""
 
 from collections.abc import Sequence
-from datetime import timedelta
 from typing import Final
 from uuid import UUID
 
@@ -9,19 +8,15 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Now
-from django.utils import timezone
 
 from memory import pool
 from memory.hot import columns, instance
 from memory.marks import merged, names
 from memory.models import Author, Note, NoteQuerySet, NoteVersion, Thread
 from memory.text import clean
+from memory.versions import drop_oldest, goes_on
 
-WORDS = 20
-VERSIONS: Final = 100
-"""Of one note."""
-SITTING: Final = timedelta(minutes=10)
-"""What a user changes so soon after their last change belongs to it."""
+WORDS: Final = 20
 
 
 class NoteRefused(Exception):
@@ -64,7 +59,7 @@ def update_note(
     if (title, body) == (note.title, note.body):
         return note
     with transaction.atomic():
-        if not _goes_on(note, editor):
+        if not goes_on(note.edited_by or note.author, note.updated_at, editor):
             keep_version(note)
         note.title, note.body, note.edited_by = title, body, editor
         note.sources = merged(note.sources, sources)
@@ -83,8 +78,7 @@ def keep_version(note: Note) -> None:
         sources=note.sources,
         written_at=note.updated_at,
     )
-    too_old = NoteVersion.objects.filter(note=note).values_list("pk", flat=True)[VERSIONS:]
-    NoteVersion.objects.filter(pk__in=list(too_old)).delete()
+    drop_oldest(NoteVersion.objects.filter(note=note))
 
 
 def restore(version: NoteVersion) -> Note:
@@ -92,12 +86,6 @@ def restore(version: NoteVersion) -> Note:
     note = version.note
     update_note(note, title=version.title, body=version.body, sources=version.sources)
     return note
-
-
-def _goes_on(note: Note, editor: Author) -> bool:
-    """Whether its user has not stopped typing: the editor saves by itself."""
-    is_users = editor == Author.USER == (note.edited_by or note.author)
-    return is_users and timezone.now() - note.updated_at < SITTING
 
 
 def delete_note(note: Note) -> None:

@@ -31,13 +31,14 @@ _SPANS: dict[Timeframe, timedelta] = {
     "year": timedelta(days=366),
 }
 
-# For a thread that is called t: the times and summaries of its last sessions, oldest first. A thread without any is
-# not looked up.
+# For a thread that is called t: the times and summaries of its last sessions, oldest first, but for those that it is to
+# forget. A thread without any is not looked up.
 LAST_SUMMARIES = f"""
 CASE WHEN t.generation > 0 THEN (
   SELECT coalesce(jsonb_agg(jsonb_build_array(s.ended_at, s.summary) ORDER BY s.generation), '[]') FROM (
     SELECT generation, ended_at, summary FROM memory_agenthistory
-    WHERE thread_id = t.id AND status = 'done' ORDER BY generation DESC LIMIT {SUMMARIES}) s) ELSE '[]' END
+    WHERE thread_id = t.id AND status = 'done' AND summary <> ''
+    ORDER BY generation DESC LIMIT {SUMMARIES}) s) ELSE '[]' END
 """  # noqa: S608 (a constant)
 
 OF_THREAD = f"SELECT {LAST_SUMMARIES} FROM memory_thread t WHERE t.id = %(thread)s"  # noqa: S608 (constants)

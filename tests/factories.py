@@ -51,10 +51,12 @@ from memory.models import (
     ArchiveStatus,
     Attachment,
     Author,
+    Document,
     HistoryEntry,
     Learning,
     Note,
     RunStatus,
+    Skill,
     Source,
     Thread,
     ThreadMessage,
@@ -303,6 +305,31 @@ class MeasurementFactory(Made[Measurement]):
     user = SelfAttribute("thread.user")
     value = 63.5
     day = date(2026, 1, 1)
+
+
+class DocumentFactory(Made[Document]):
+    """The memory of an agent."""
+
+    class Meta:
+        model = Document
+
+    thread = SubFactory(ThreadFactory)
+    user = SelfAttribute("thread.user")
+    name = "MEMORY"
+    author = edited_by = Author.AGENT
+
+
+class SkillFactory(Made[Skill]):
+    """One that is on."""
+
+    class Meta:
+        model = Skill
+
+    user = SubFactory(UserFactory)
+    name = Sequence(lambda n: f"skill-{n}")
+    description = "How it is done."
+    text = LazyAttribute(lambda made: f"---\nname: {made.name}\ndescription: {made.description}\n---\n\nDo it so.")
+    is_on = True
 
 
 class LearningFactory(Made[Learning]):

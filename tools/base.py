@@ -68,6 +68,13 @@ class Topic(StrEnum):
     MORE = "more"
 
 
+class Needs(StrEnum):
+    """What an agent must have before a tool is of any use to it."""
+
+    ARCHIVES = "archives"
+    SKILLS = "skills"
+
+
 class ToolError(Exception):
     """The model is told and the loop goes on. The message is written for the model.
 
@@ -166,7 +173,7 @@ class Tool[A: Arguments](ABC):
 
     topic: under which people find it.
     pack: only offered to agents for which this pack is switched on; empty is no pack.
-    needs_archives: only offered to agents that have archived sessions.
+    needs: only offered to agents that have it (`Needs`); empty is nothing.
     context_type: only offered in runs of that context type (mission A6); empty is any.
     pollable: the same call again is a way to wait for something, so it is never taken for a loop.
     contained: what it does stays inside, can be undone, and keeps the mark of a run that has read text of strangers.
@@ -189,7 +196,7 @@ class Tool[A: Arguments](ABC):
     audience: ClassVar[frozenset[Audience]] = frozenset(Audience)
     topic: ClassVar[Topic] = Topic.MORE
     pack: ClassVar[str] = ""
-    needs_archives: ClassVar[bool] = False
+    needs: ClassVar[str] = ""
     context_type: ClassVar[str] = ""
     parallel_safe: ClassVar[bool] = True
     pollable: ClassVar[bool] = False

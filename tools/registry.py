@@ -41,7 +41,7 @@ def tools_for(
     switched_off: frozenset[str],
     packs: Collection[str] = (),
     *,
-    has_archives: bool = False,
+    has: Collection[str] = (),
     user_id: int | None = None,
     context_type: str = "",
 ) -> Mapping[str, AnyTool]:
@@ -50,17 +50,17 @@ def tools_for(
 
     Args:
         packs: those that are switched on.
+        has: what of `Needs` the agent has.
         context_type: of the run.
     """
     found = all_tools() if user_id is None else _beside(offered.offered_to(user_id))
     suits = {name: tool for name, tool in found.items() if audience in tool.audience and name not in switched_off}
-    has, fits = {"", *packs}, {"", context_type}
     return {
         name: tool
         for name, tool in suits.items()
-        if (has_archives or not tool.needs_archives)
-        and tool.pack in has
-        and tool.context_type in fits
+        if tool.needs in ("", *has)
+        and tool.pack in ("", *packs)
+        and tool.context_type in ("", context_type)
         and not tool.withheld()
     }
 

@@ -14,7 +14,7 @@ from tools.restoring import CannotRestore, Restorer
 
 
 class RowRestorer(Restorer):
-    """Of rows of one model, which have a user and a thread.
+    """Of rows of one model, which have a user and a thread, or none where they are the user's alone.
 
     stamps: fields that say when a row was last written.
     """
@@ -38,8 +38,8 @@ class RowRestorer(Restorer):
             rows.filter(pk=key, user=owner).delete()
             return
         fields: dict[str, Any] = ({"sources": []} if hasattr(self.model, "sources") else {}) | image
-        fields["thread_id"] = fields.pop("thread", None) or fields["thread_id"]
-        if not Thread.objects.filter(pk=fields["thread_id"], user=owner).exists():
+        fields["thread_id"] = thread = fields.pop("thread", None) or fields["thread_id"]
+        if thread and not Thread.objects.filter(pk=thread, user=owner).exists():
             raise CannotRestore("the conversation that it belonged to is gone.")
         try:
             with transaction.atomic():

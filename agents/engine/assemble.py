@@ -22,11 +22,14 @@ from agents.providers.pricing import Prices
 from agents.state import facts
 from memory import pool
 from memory.context import NOTES_LISTED, Context, context_for, learned, noted
+from memory.documents import TOLD, told, told_parameters
 from memory.hot import columns, instance, load, width
+from memory.marks import mark
 from memory.models import LIVE, Thread, Trigger
 from memory.pool import orm
 from memory.recall import LAST_SUMMARIES, Summary, section
-from tools.base import Audience, ToolSpec
+from memory.skills import USABLE, section as skill_section
+from tools.base import Audience, Needs, ToolSpec
 from tools.policy import Policy, off
 from tools.registry import AnyTool, tools_for
 from tools.trust import is_trusted
@@ -36,6 +39,7 @@ from tools.trust import is_trusted
 class Summons:
     """Everything a run needs that is read, not claimed.
 
+    standing: what its user has laid down for it, documents and skills, as it stands in `system`.
     tools: those that were offered when it began. policy, packs: as they were looked at last (`look_again`).
     choice: the model that answers; the run itself changes it, to the user's stand-in (see `engine.standing_in`).
     stand_in: who answers when the choice is out of reach.
@@ -47,6 +51,7 @@ class Summons:
     context_type: str
     choice: Choice
     system: str
+    standing: str
     time_zone: str
     tools: Mapping[str, AnyTool]
     context: Context
@@ -99,6 +104,7 @@ SELECT run.trigger, run.context_type, coalesce(u.time_zone, 'Etc/UTC'), person.i
     ORDER BY created_at DESC LIMIT {NOTES_LISTED}) n),
   (SELECT coalesce(jsonb_agg(jsonb_build_array(l.number, l.text, l.sources) ORDER BY l.number), '[]')
     FROM memory_learning l WHERE l.thread_id = t.id AND l.ended_at IS NULL),
+  {TOLD}, {USABLE},
   EXISTS (SELECT FROM agents_planitem p WHERE p.thread_id = t.id AND p.status <> 'dropped'),
   EXISTS (SELECT FROM tools_workspacefile f WHERE f.workspace_id = t.id),
   {LAST_SUMMARIES}, {PRICES.format(user="t.user_id")},
@@ -115,22 +121,31 @@ WHERE run.id = %(run)s AND run.status = ANY(%(live)s)
 
 def summon(run_id: UUID) -> Summons | None:
     """Read what the run needs. None: the run is over or gone, so there is nothing to claim."""
-    rows = pool.execute(SUMMON, {"run": run_id, "live": [*LIVE]})
+    rows = pool.execute(SUMMON, {"run": run_id, "live": [*LIVE]} | told_parameters())
     if not rows:
         return None
-    trigger, context_type, time_zone, is_staff, notes, learnings, has_plan, has_files, *others = rows[0]
-    summaries, prices, *rest = others
+    trigger, context_type, time_zone, is_staff, notes, learnings, written, skills, *others = rows[0]
+    has_plan, has_files, summaries, prices, *rest = others
     values = iter(rest)
     thread = instance(Thread, [*islice(values, width(Thread))])
     default, stand_in = _connection(values), _connection(values)
     agentable = load(apps.get_model(thread.kind), "x.thread_id = %(thread)s", {"thread": thread.pk})
     if not isinstance(agentable, Agentable):
         return None
+    now = timezone.now()
+    if not agentable.remembers:
+        written, skills = [], []
+    documents = told(written, now, time_zone)
+    standing = documents.prefix + skill_section(skills)
+    if documents.sources:
+        mark(thread.pk, documents.sources)  # before the run is claimed, which reads the mark
     with orm():  # a kind's own hooks may ask for more
         modes, packs = agentable.tool_modes(), agentable.tool_packs()
+        has = [*([Needs.ARCHIVES] if thread.generation else []), *([Needs.SKILLS] if skills else [])]
         remembered: dict[str, str] = {}
         if agentable.remembers:
-            remembered = {"learnings": learned(learnings), "notes": noted(notes), **agentable.remembered()}
+            remembered = {"learnings": learned(learnings), "notes": noted(notes), **documents.remembered}
+            remembered |= agentable.remembered()
         if has_plan:
             remembered["plan"] = to_remind_of(thread.pk)
         if has_files:
@@ -141,19 +156,20 @@ def summon(run_id: UUID) -> Summons | None:
             trigger=trigger,
             choice=choose(Chosen(_own(agentable), default), staff=is_staff),
             context_type=context_type,
-            system=system_prompt(agentable, context_type, summaries, time_zone),
+            system=system_prompt(agentable, context_type, standing, summaries, time_zone),
+            standing=standing,
             time_zone=time_zone,
             tools=tools_for(
                 agentable.audience,
                 off(modes),
                 packs,
-                has_archives=thread.generation > 0,
+                has=has,
                 user_id=thread.user_id,
                 context_type=context_type,
             ),
             policy=Policy(modes, partial(is_trusted, agentable.trusted_as())),
             packs=packs,
-            context=context_for(thread, timezone.now(), time_zone, remembered),
+            context=context_for(thread, now, time_zone, remembered),
             prices=read(prices),
             is_staff=is_staff,
             stand_in=stand_in,
@@ -174,9 +190,11 @@ def retry_policy() -> RetryPolicy:
     )
 
 
-def system_prompt(agentable: Agentable, context_type: str, summaries: Sequence[Summary], time_zone: str) -> str:
+def system_prompt(
+    agentable: Agentable, context_type: str, standing: str, summaries: Sequence[Summary], time_zone: str
+) -> str:
     """What stands before every history of a session, the same bytes from call to call (mission C3)."""
-    return render(*agentable.prompt_for(context_type)) + section(summaries, time_zone)
+    return render(*agentable.prompt_for(context_type)) + standing + section(summaries, time_zone)
 
 
 def _connection(values: Iterator[object]) -> ModelConnection | None:

@@ -78,7 +78,9 @@ class Shortening:
         with orm():
             thread = Thread.objects.get(pk=lease.thread_id)
         summaries = last_summaries(lease.thread_id)
-        self.thinker.system = system_prompt(summons.agentable, summons.context_type, summaries, summons.time_zone)
+        self.thinker.system = system_prompt(
+            summons.agentable, summons.context_type, summons.standing, summaries, summons.time_zone
+        )
         return transcript.load(lease.thread_id, thread.from_seq, recorded)
 
 

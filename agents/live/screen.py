@@ -21,12 +21,13 @@ from agents.live.snapshot import Place, place
 from agents.models import AgentTask, CallStatus, ModelCall, UserAgent
 from agents.planned import current_plan
 from agents.services import assistant_of
-from memory.models import AgentRun, Learning, Note, RunStatus, Thread
+from memory.models import AgentRun, Document, Learning, Note, RunStatus, Thread
 from tools.file_models import WorkspaceFile
 
 NOTES_SHOWN: Final = 8
 FILES_SHOWN: Final = 6
 LEARNINGS_SHOWN: Final = 5
+DOCUMENTS_SHOWN: Final = 3
 RUNS_SHOWN: Final = 5
 TASKS_SHOWN: Final = 8
 
@@ -186,6 +187,7 @@ def panel(agent: Agentable) -> SafeString:
         "notes_count": notes.count(),
         "learnings": learnings.order_by("-number")[:LEARNINGS_SHOWN],
         "learnings_count": learnings.count(),
+        "documents": Document.objects.filter(thread=thread).only("name")[:DOCUMENTS_SHOWN],
         "tasks": tasks.defer("instructions", "result").order_by("-created_at")[:TASKS_SHOWN],
         "tasks_count": tasks.count(),
         "runs": [(run, _lasted(run)) for run in runs.order_by("-created_at")[:RUNS_SHOWN]],

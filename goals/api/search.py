@@ -17,7 +17,7 @@ QUERY = OpenApiParameter("q", str, description="Words; each is looked for by its
 class HitShape(serializers.Serializer[Hit]):
     kind = serializers.ChoiceField([kind.value for kind in Kind])
     id = serializers.UUIDField(help_text="Of the thing; of a file that of its goal")
-    thread = serializers.UUIDField()
+    thread = serializers.UUIDField(allow_null=True, help_text="Null: a document for all agents")
     name = serializers.CharField()
     excerpt = serializers.SerializerMethodField()
     at = serializers.DateTimeField()
@@ -35,6 +35,6 @@ class Search(ApiView):
 
     @documented("Search everything of yours", {200: FoundShape}, query=[QUERY], errors=(401,))
     def get(self, request: Request) -> Response:
-        """Goals, notes, messages of live sessions, earlier sessions, learnings and files, best first."""
+        """Goals, notes, messages of live sessions, earlier sessions, learnings, documents and files, best first."""
         hits = search(self.user, request.query_params.get("q", "")[:200])
         return Response({"results": [HitShape(hit).data for hit in hits]})

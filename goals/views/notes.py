@@ -15,8 +15,8 @@ from agents.signed_in import SignedInRequest, signed_in
 from goals.context import build
 from goals.forms import NoteForm
 from goals.models import Goal
-from goals.note_history import history
 from goals.schedules import note_changed
+from goals.text_history import note_history
 from memory.models import Note, NoteVersion, Thread
 from memory.notes import NoteRefused, create_note, delete_note, restore, search_notes, update_note
 
@@ -113,7 +113,7 @@ def _page(
         "goal": goal,
         "note": shown,
         "view": view,
-        "history": history(shown) if shown else [],
+        "history": note_history(shown) if shown else [],
         "rendered": render_markdown(shown.body) if shown else "",
         **extra,
     }

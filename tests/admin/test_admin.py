@@ -26,7 +26,7 @@ from agents.live.stream import redis_client
 from agents.models import AgentTask, DeviceToken, HealthReport, ModelCall, ModelConnection, UserAgent
 from goals.models import Feed, FeedItem, Goal, Measurement, Schedule, Target
 from memory.admin_base import ReadOnlyAdmin
-from memory.models import AgentHistory, AgentRun, Attachment, Learning, Note, RunStatus, Thread
+from memory.models import AgentHistory, AgentRun, Attachment, Document, Learning, Note, RunStatus, Skill, Thread
 from tests.factories import (
     PASSWORD,
     AgentActionFactory,
@@ -36,6 +36,7 @@ from tests.factories import (
     AttachmentFactory,
     BudgetFactory,
     DeviceTokenFactory,
+    DocumentFactory,
     FeedItemFactory,
     GoalFactory,
     HealthReportFactory,
@@ -47,6 +48,7 @@ from tests.factories import (
     ModelConnectionFactory,
     NoteFactory,
     ScheduleFactory,
+    SkillFactory,
     TargetFactory,
     ThreadFactory,
     UserAgentFactory,
@@ -65,6 +67,7 @@ MAKERS: dict[type[Model], Callable[[], Any]] = {
     AgentTask: AgentTaskFactory,
     Budget: BudgetFactory,
     Attachment: AttachmentFactory,
+    Document: DocumentFactory,
     DeviceToken: DeviceTokenFactory,
     Feed: lambda: FeedItemFactory().feed,
     FeedItem: FeedItemFactory,
@@ -76,6 +79,7 @@ MAKERS: dict[type[Model], Callable[[], Any]] = {
     ModelCall: ModelCallFactory,
     ModelConnection: ModelConnectionFactory,
     Note: NoteFactory,
+    Skill: SkillFactory,
     Schedule: ScheduleFactory,
     Target: TargetFactory,
     Thread: ThreadFactory,

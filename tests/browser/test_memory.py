@@ -6,9 +6,14 @@ from playwright.sync_api import Browser, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
 from goals.services import create_goal
+from memory.documents import place, write_document
+from memory.models import Author
+from memory.notes import create_note
+from memory.skills import add_skill
 from tests.browser.access import WIDE, assert_usable
 from tests.browser.conftest import signed_in
-from tests.factories import AgentActionFactory, LearningFactory, ThreadMessageFactory
+from tests.factories import AgentActionFactory, AgentRunFactory, LearningFactory, ThreadMessageFactory
+from tests.memory.test_skill_files import TEXT, zipped
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -54,3 +59,82 @@ def test_a_person_asks_why_corrects_it_and_takes_that_back(
     page.get_by_label("In a sentence").fill("Wants figures in km.")
     page.get_by_role("button", name="Keep in mind").click()
     expect(page.locator("#l3 p", has_text="Wants figures in km.")).to_be_visible()
+
+
+def test_a_person_writes_what_all_agents_are_told(browser: Browser, live_server: LiveServer, user: User) -> None:
+    goal = create_goal(user, "Run a half marathon")
+    write_document(place(user.pk, goal.thread_id, "USER"), "Is called Kim.", Author.AGENT, ["site.example"])
+    page: Page = signed_in(browser, live_server.url, user).new_page()
+    page.set_viewport_size(WIDE)
+    page.goto("/memory/")
+    assert_usable(page)
+    page.set_viewport_size(WIDE)
+    page.get_by_role("link", name="USER").click()
+    with page.expect_response(lambda answer: answer.request.method == "POST"):
+        page.get_by_label("Text").fill("Is called **Kim**, a nurse.")
+    page.get_by_text("Read", exact=True).click()
+    expect(page.locator("#note-read strong")).to_have_text("Kim")
+    page.reload()
+    page.get_by_text("History").click()
+    expect(page.locator(".history ins")).to_have_text("**Kim**, a nurse.")
+    assert_usable(page)
+    page.set_viewport_size(WIDE)
+    page.get_by_role("button", name="I have read it").click()
+    page.get_by_role("button", name="Have you read every word?").click()
+    expect(page.get_by_text("From now on it counts as yours.")).to_be_visible()
+    page.get_by_text("History").click()
+    page.get_by_role("button", name="Restore this version").click()
+    expect(page.get_by_label("Text")).to_have_value("Is called Kim.")
+    page.goto(f"/threads/{goal.thread_id}/memory/")
+    page.get_by_role("link", name="MEMORY", exact=True).click()
+    expect(page.get_by_role("status").get_by_text("Not written yet")).to_be_visible()
+    assert_usable(page)
+
+
+def test_a_person_looks_at_a_skill_and_switches_it_on(browser: Browser, live_server: LiveServer, user: User) -> None:
+    create_goal(user, "Run a half marathon")
+    skill = add_skill(user, zipped({"SKILL.md": TEXT, "docs/more.md": "Rest on Mondays.", "x.png": b"\x89"}))
+    page: Page = signed_in(browser, live_server.url, user).new_page()
+    page.set_viewport_size(WIDE)
+    page.goto("/memory/")
+    page.get_by_role("link", name="plan-a-week").click()
+    expect(page.get_by_text("Rest on Mondays.")).to_be_visible()
+    page.get_by_text("Which agents use it").click()
+    page.get_by_text("Change it").click()
+    assert_usable(page)
+    page.set_viewport_size(WIDE)
+    page.get_by_label("Run a half marathon").uncheck()
+    page.get_by_role("button", name="Save").first.click()
+    page.get_by_role("button", name="I have read it, switch it on").click()
+    expect(page.get_by_text("Your agents may use “plan-a-week” now.")).to_be_visible()
+    skill.refresh_from_db()
+    assert skill.is_on
+    assert skill.off_for.count() == 1
+    page.goto("/memory/skills/new/")
+    page.get_by_label("Or write one").fill("# No skill")
+    page.get_by_role("button", name="Go on").click()
+    expect(page.get_by_role("alert")).to_contain_text("must begin with front matter")
+    assert_usable(page)
+
+
+def test_a_person_has_an_agent_forget(browser: Browser, live_server: LiveServer, user: User) -> None:
+    goal = create_goal(user, "Run a half marathon")
+    note = create_note(goal.thread, "Doctor", "Only mornings.")
+    run = AgentRunFactory(thread=goal.thread)
+    learning = LearningFactory(thread=goal.thread, text="Runs before work.")
+    learned = {"kind": "learning", "id": str(learning.pk), "name": learning.text, "before": None, "after": {}}
+    AgentActionFactory(run=run, step=1, position=0, tool="read_note", arguments={"id": str(note.pk)})
+    AgentActionFactory(run=run, step=2, position=0, undo={"changes": [learned]})
+    page: Page = signed_in(browser, live_server.url, user).new_page()
+    page.set_viewport_size(WIDE)
+    page.goto(f"/notes/{note.pk}/")
+    page.get_by_role("button", name="More").click()
+    page.get_by_role("link", name="Forget what came of it").click()
+    assert_usable(page)
+    page.set_viewport_size(WIDE)
+    page.get_by_label("Doctor").uncheck()
+    page.get_by_role("button", name="Forget what is ticked").click()
+    expect(page.get_by_text("Forgotten: what came of “Doctor”")).to_be_visible()
+    expect(page.get_by_text("Runs before work.")).to_have_count(0)
+    page.get_by_role("button", name="Undo").click()
+    expect(page.get_by_text("Runs before work.").first).to_be_visible()

@@ -7,8 +7,8 @@ from django.test import Client
 from django.utils import timezone
 
 from goals.models import Goal
-from goals.note_history import history
-from memory import notes
+from goals.text_history import note_history
+from memory import notes, versions
 from memory.models import Author, Note, NoteVersion
 from tests.factories import bearer
 
@@ -31,7 +31,7 @@ def an_hour_later(note: Note) -> None:
 def told(note: Note) -> list[str]:
     """The history in short: who, what went and came."""
     said = []
-    for edit in history(note):
+    for edit in note_history(note):
         pieces = [f"{piece.kind}({piece.text})" for piece in edit.pieces if piece.kind]
         said.append(" ".join(["agent:" if edit.by_agent else "you:", *pieces]))
     return said
@@ -42,7 +42,7 @@ def test_each_change_says_who_and_what(note: Note) -> None:
     an_hour_later(note)
     notes.update_note(note, body="Mon: rest\nWed: easy run\nSun: long run, flat\nand more\nand more")
     assert told(note) == ["you: del(run) ins(run, flat)", "agent: del(intervals) ins(easy run)", "agent:"]
-    assert history(note)[0].more == 2
+    assert note_history(note)[0].more == 2
 
 
 def test_what_is_typed_in_one_go_is_one_change(client: Client, goal: Goal, note: Note) -> None:
@@ -74,7 +74,7 @@ def test_a_version_is_restored_and_that_is_history_too(client: Client, note: Not
 
 
 def test_the_oldest_of_many_go(note: Note, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(notes, "VERSIONS", 3)
+    monkeypatch.setattr(versions, "VERSIONS", 3)
     for n in range(6):
         notes.update_note(note, body=str(n), editor=Author.AGENT)
     assert [version.body for version in NoteVersion.objects.all()] == ["4", "3", "2"]

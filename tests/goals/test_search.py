@@ -12,6 +12,7 @@ from agents.live.turns import SHOWN
 from agents.services import assistant_of
 from goals.models import Goal
 from goals.search import search
+from memory.documents import place, write_document
 from memory.models import ThreadMessage
 from memory.notes import create_note
 from tests.factories import (
@@ -42,14 +43,17 @@ def filled(goal: Goal) -> Goal:
     AgentHistoryFactory(thread=goal.thread, title="Of foxes", summary="About animals.", text="the fox ran")
     LearningFactory(thread=goal.thread, text="Is afraid of the fox.")
     LearningFactory(thread=assistant_of(goal.user).thread, text="Likes every fox.")
+    write_document(place(goal.user_id, goal.thread_id, "2026-11-29"), "Met the fox again.")
+    write_document(place(goal.user_id, goal.thread_id, "USER"), "Has a tame fox.")
     files.write(goal.thread_id, "pictures/red-fox.txt", iter([b"x"]), files.Hand(Writer.USER))
     return goal
 
 
 def test_everything_is_found_and_leads_there(filled: Goal, client: Client) -> None:
     hits = search(filled.user, "FOX")
-    assert sorted({hit.kind.value for hit in hits}) == ["file", "goal", "learning", "message", "note", "session"]
-    assert len(hits) == 7
+    kinds = ["document", "file", "goal", "learning", "message", "note", "session"]
+    assert sorted({hit.kind.value for hit in hits}) == kinds
+    assert len(hits) == 9
     for hit in hits:
         assert client.get(hit.address.split("#")[0]).status_code == 200, hit.address
     (message,) = [hit for hit in hits if hit.kind == "message"]
@@ -90,10 +94,11 @@ def test_nothing_of_others_and_nothing_of_helpers(filled: Goal) -> None:
     ThreadMessageFactory(thread=other.thread, content="badger")
     AgentHistoryFactory(thread=other.thread, title="badger", text="badger")
     LearningFactory(thread=other.thread, text="badger")
+    write_document(place(other.user_id, other.thread_id, "USER"), "badger")
     files.write(other.thread_id, "badger.txt", iter([b"x"]), files.Hand(Writer.USER))
     assert found(filled.user, "badger") == []
     assert found(filled.user, "bodger") == []
-    assert len(found(other.user, "badger")) == 6
+    assert len(found(other.user, "badger")) == 7
     helper = AgentTaskFactory(parent=filled.thread)
     ThreadMessageFactory(thread=helper.thread, content="weasel")
     assert found(filled.user, "weasel") == []

@@ -79,10 +79,9 @@ def test_tools_stand_under_what_they_are_about(client: Client, goal: Goal) -> No
         "The web",
         "Plans, helpers and times",
         "What was done, and undoing it",
-        "More",
     ]
-    assert dict(groups)["Notes and memory"] == "8 of 8 on"
-    assert "7 of 8 on" in save(client, goal, **{"mode-create_note": "off"})
+    assert dict(groups)["Notes and memory"] == "12 of 12 on"
+    assert "11 of 12 on" in save(client, goal, **{"mode-create_note": "off"})
 
 
 def test_a_mistake_in_one_field_costs_nothing_of_the_others(client: Client, goal: Goal) -> None:

@@ -22,18 +22,23 @@ from agents.services import assistant_of
 from goals import measuring, schedules
 from goals.models import Feed, FeedItem, Goal, Look, Measurement, Notice, PushDevice, Schedule, Target
 from memory.degrade import HISTORY_REFUSED
+from memory.documents import keep_document_version, place, write_document
 from memory.models import (
     AgentHistory,
     AgentRun,
     Attachment,
+    Document,
+    DocumentVersion,
     Learning,
     Note,
     NoteVersion,
     RunStatus,
+    Skill,
     Thread,
     ThreadMessage,
 )
 from memory.notes import keep_version
+from memory.skills import add_skill
 from tests.factories import (
     AgentActionFactory,
     AgentHistoryFactory,
@@ -88,6 +93,12 @@ BODIES: dict[tuple[str, str], dict[str, Any]] = {
     ("goal_learnings", "POST"): {"text": "Changed"},
     ("learning", "PATCH"): {"text": "Changed"},
     ("agent_learnings", "POST"): {"text": "Mine"},
+    ("documents", "POST"): {"name": "SOUL", "text": "Mine"},
+    ("goal_documents", "POST"): {"name": "MEMORY", "text": "Changed"},
+    ("agent_documents", "POST"): {"name": "2026-11-29", "text": "Mine"},
+    ("document", "PATCH"): {"text": "Changed"},
+    ("skills", "POST"): {"text": "---\nname: mine\ndescription: Mine\n---"},
+    ("skill", "PATCH"): {"is_on": True, "off_for": []},
     ("goal_target", "PUT"): {"name": "Changed", "value": 7, "deadline": "2099-01-02"},
     ("goal_measurements", "POST"): {"value": 4, "note": "Changed"},
     ("goal_schedules", "POST"): {"time": "every day 9:00", "intent": "Changed"},
@@ -112,6 +123,8 @@ TABLES: tuple[type[Model], ...] = (
     Goal,
     Note,
     Learning,
+    Document,
+    Skill,
     Schedule,
     Target,
     Measurement,
@@ -173,6 +186,9 @@ def person() -> Person:
     part, assessment = PartFactory(thread=goal.thread, name=mark), AssessmentFactory(thread=goal.thread, text=mark)
     ids |= {"part_id": part.pk, "assessment_id": assessment.pk}
     ids["learning_id"] = LearningFactory(thread=goal.thread, text=mark).pk
+    learned = {"kind": "learning", "id": str(ids["learning_id"]), "name": mark, "before": None, "after": {"text": mark}}
+    AgentActionFactory(run=run, summary=mark, undo={"changes": [learned]})
+    ids["message_id"] = ThreadMessage.objects.get(thread=goal.thread, source="user").pk
     for thread in (goal.thread, assistant_of(user).thread):
         make_plan(thread, [PlannedTask(title=mark, subtasks=[mark])])
     ids["schedule_id"] = schedules.add(goal.thread, "every day 8:00", mark).pk
@@ -183,6 +199,11 @@ def person() -> Person:
     ids["device_id"] = PushDeviceFactory(user=user, name=mark).pk
     keep_version(note)
     ids["version_id"] = NoteVersion.objects.get(note=note).pk
+    document = write_document(place(user.pk, goal.thread_id, "MEMORY"), mark)
+    write_document(place(user.pk, goal.thread_id, "USER"), mark)
+    keep_document_version(document)
+    ids |= {"document_id": document.pk, "document_version_id": DocumentVersion.objects.get(document=document).pk}
+    ids["skill_id"] = add_skill(user, f"---\nname: theirs\ndescription: {mark}\n---\n{mark}".encode()).pk
     ids["proposal_id"] = ProposalFactory(thread=goal.thread, text=mark).pk
     return Person(user, ids | {"approval_id": approval.pk, "action_id": unknown.pk})
 
@@ -247,8 +268,13 @@ def ask(caller: Person | None, route: URLPattern, method: str, ids: dict[str, An
     return send(address(route, ids), headers=headers, **arguments)
 
 
-def seen(route: URLPattern, ids: dict[str, Any]) -> dict[str, str]:
+def seen(route: URLPattern, ids: dict[str, Any]) -> dict[str, Any]:
     """What a decision must say of the thing that it is about, whosever that is."""
+    if str(route.name).endswith("_relied_on"):
+        key, name = {"message_relied_on": ("learning", "learning_id")}.get(
+            str(route.name), (str(route.name).removesuffix("_relied_on"), names_of(route)[0])
+        )
+        return {"keys": [f"{key}:{ids.get(name)}"]}
     model, name = {"part_confirm": (Part, "part_id"), "proposal_decide": (Proposal, "proposal_id")}.get(
         str(route.name), (None, "")
     )

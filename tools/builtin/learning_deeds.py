@@ -1,4 +1,5 @@
-"""How the record speaks of what people do to the learnings of their agents (`tools.learnings`)."""
+"""How the record speaks of what people do to the learnings of their agents (`tools.learnings`), and of what they have
+them forget (`tools.forgetting`)."""
 
 from tools.base import Wording
 from tools.deeds import Deed
@@ -34,4 +35,15 @@ class TakeBackLearning(Deed):
         "Taking a learning back",
         "Took a learning back",
         "Could not take a learning back",
+    )
+
+
+class ForgetSource(Deed):
+    name = "forget_source"
+    wording = Wording(
+        "trash-2",
+        "Forget what came of",
+        "Forgetting what came of",
+        "Forgot what came of",
+        "Could not forget what came of",
     )

@@ -4,7 +4,7 @@ from pydantic import Field
 
 from memory.recall import Session, Timeframe, find_sessions
 from memory.text import clip
-from tools.base import Arguments, Audience, Outcome, Tool, ToolContext, Topic, Wording
+from tools.base import Arguments, Audience, Needs, Outcome, Tool, ToolContext, Topic, Wording
 
 
 class Question(Arguments):
@@ -27,7 +27,7 @@ class SearchAgentHistory(Tool[Question]):
         "Could not look there",
     )
     audience = frozenset({Audience.CONVERSATION})
-    needs_archives = True
+    needs = Needs.ARCHIVES
     Arguments = Question
 
     def subject(self, arguments: Question) -> str:

@@ -201,13 +201,13 @@ def test_a_session_is_too_long_when_it_fills_its_models_window(
 
 def test_prv_10_an_ollama_with_a_short_context_gets_less_instead_of_being_cut(goal: Goal, say: Say) -> None:
     with OllamaServer() as server:
-        server.models = {"m": LocalModel(num_ctx=5_000)}
+        server.models = {"m": LocalModel(num_ctx=6_000)}
         ModelConnection.objects.filter(user=goal.user).delete()
-        connect_model(goal.user, "ollama", Given("m", server.url), Capabilities(context_length=5_000))
+        connect_model(goal.user, "ollama", Given("m", server.url), Capabilities(context_length=6_000))
         server.always(Reply("Understood.", usage=(100, 5)))
         runs = [say(f"Chapter {number}: {'word ' * 1_000}") for number in range(5)]
         assert {run.status for run in runs} == {RunStatus.SUCCEEDED}
-        assert set(server.loaded) == {5_000}
+        assert set(server.loaded) == {6_000}
         assert server.violations == []
         assert AgentHistory.objects.filter(thread=goal.thread).exists()
         assert [text for _, _, text in cells(goal)].count("Understood.") == 5

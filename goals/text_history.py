@@ -1,4 +1,4 @@
-"""The history of a note, for its page: who changed what when, the newest first (mission E1)."""
+"""The history of a note or a document, for its page: who changed what when, the newest first (mission E1)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Final
 from uuid import UUID
 
-from memory.models import Note, NoteVersion
+from memory.models import Author, Document, Note
 from memory.text import clip
 
 LONGEST: Final = 160
@@ -24,7 +24,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """version: which can be restored; None: this is how the note stands. pieces: of the first change; empty of the
+    """version: which can be restored; None: this is how the text stands. pieces: of the first change; empty of the
     first version. more: how many other lines changed."""
 
     version: UUID | None
@@ -34,26 +34,39 @@ class Edit:
     more: int
 
 
-def history(note: Note) -> list[Edit]:
-    states = [_now(note), *note.versions.all()]
+@dataclass(frozen=True, slots=True)
+class State:
+    """What a text said from a moment on. version: None: it says so still."""
+
+    version: UUID | None
+    author: str
+    at: datetime
+    lines: list[str]
+
+
+def note_history(note: Note) -> list[Edit]:
+    now = State(None, note.edited_by or note.author, note.updated_at, [note.title, *note.body.splitlines()])
+    before = [
+        State(each.pk, each.author, each.written_at, [each.title, *each.body.splitlines()])
+        for each in note.versions.all()
+    ]
+    return _edits([now, *before])
+
+
+def document_history(document: Document) -> list[Edit]:
+    now = State(None, document.edited_by, document.updated_at, document.text.splitlines())
+    before = [State(each.pk, each.author, each.written_at, each.text.splitlines()) for each in document.versions.all()]
+    return _edits([now, *before])
+
+
+def _edits(states: Sequence[State]) -> list[Edit]:
     edits = [_edit(state, before) for state, before in pairwise(states)]
     return [*edits, _edit(states[-1], None)]
 
 
-def _now(note: Note) -> NoteVersion:
-    """As a version that is kept nowhere."""
-    author = note.edited_by or note.author
-    return NoteVersion(note=note, title=note.title, body=note.body, author=author, written_at=note.updated_at)
-
-
-def _edit(state: NoteVersion, before: NoteVersion | None) -> Edit:
-    version = None if state._state.adding else state.pk
-    pieces, more = ([], 0) if before is None else _changed(_lines(before), _lines(state))
-    return Edit(version, state.author == "agent", state.written_at, pieces, more)
-
-
-def _lines(version: NoteVersion) -> list[str]:
-    return [version.title, *version.body.splitlines()]
+def _edit(state: State, before: State | None) -> Edit:
+    pieces, more = ([], 0) if before is None else _changed(before.lines, state.lines)
+    return Edit(state.version, state.author == Author.AGENT, state.at, pieces, more)
 
 
 def _changed(before: list[str], after: list[str]) -> tuple[list[Piece], int]:

@@ -1,0 +1,126 @@
+"""Skills: taken in, read, switched on, changed, deleted, and their folder as a zip."""
+
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.db import transaction
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework import serializers
+from rest_framework.parsers import MultiPartParser
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from agents.api.base import Access, ApiView, Body
+from agents.api.pages import NEWEST_FIRST, page
+from agents.api.schema import documented, listed
+from agents.serializers import ErrorShape, Strict, TextField
+from memory.models import Skill
+from memory.skills import add_skill, change_skill, delete_skill, exported, keep_from, switch_skill
+
+
+class SkillShape(serializers.ModelSerializer[Skill]):
+    text = serializers.CharField(help_text="The whole SKILL.md")
+    is_on = serializers.BooleanField(help_text="Agents may use it")
+    files = serializers.SerializerMethodField(help_text="Paths of what stands beside it")
+    off_for = serializers.SerializerMethodField(help_text="Threads of the agents that do without it")
+
+    class Meta:
+        model = Skill
+        fields = ["id", "name", "description", "text", "is_on", "files", "off_for", "created_at", "updated_at"]
+        read_only_fields = fields
+
+    def get_files(self, skill: Skill) -> list[str]:
+        return [file.path for file in skill.files.defer("content")]
+
+    def get_off_for(self, skill: Skill) -> list[UUID]:
+        return [each.thread_id for each in skill.off_for.all()]
+
+
+class SkillText(Strict):
+    text = TextField(help_text="A SKILL.md")
+
+
+class SkillUpload(Strict):
+    file = serializers.FileField(help_text="A zip of the folder of a skill, or a SKILL.md", max_length=None)
+
+
+class SkillChanges(Strict):
+    text = TextField(required=False)
+    is_on = serializers.BooleanField(required=False)
+    off_for = serializers.ListField(child=serializers.UUIDField(), required=False, max_length=1_000)
+
+
+class Skills(ApiView):
+    access = Access.OWN
+    parser_classes = [Body, MultiPartParser]
+
+    @listed("Skill", SkillShape, "List your skills, newest first", name="skills_list")
+    def get(self, request: Request) -> Response:
+        return page(request, Skill.objects.for_user(self.user), NEWEST_FIRST, skill_json)
+
+    @documented(
+        "Take in a skill",
+        {201: SkillShape},
+        body={"application/json": SkillText, "multipart/form-data": SkillUpload},
+        errors=(400, 401),
+    )
+    def post(self, request: Request) -> Response:
+        """It is off until you have read it and switch it on."""
+        if request.content_type.startswith("multipart/"):
+            upload = self.body(SkillUpload)["file"].read(settings.WAYMARK_SKILL_BYTES + 1)
+        else:
+            upload = self.body(SkillText)["text"].encode()
+        return Response(skill_json(add_skill(self.user, upload)), status=201)
+
+
+class OneSkill(ApiView):
+    access = Access.OWN
+
+    def found(self, skill_id: UUID) -> Skill:
+        return get_object_or_404(Skill.objects.for_user(self.user), pk=skill_id)
+
+    @documented("Read a skill", {200: SkillShape}, errors=(401, 404))
+    def get(self, request: Request, skill_id: UUID) -> Response:
+        return Response(skill_json(self.found(skill_id)))
+
+    @documented("Change a skill, switch it on or off, or keep it from agents", {200: SkillShape}, body=SkillChanges)
+    def patch(self, request: Request, skill_id: UUID) -> Response:
+        skill, given = self.found(skill_id), self.body(SkillChanges, partial=True)
+        with transaction.atomic():
+            if "text" in given:
+                change_skill(skill, given["text"])
+            if "is_on" in given:
+                switch_skill(skill, on=given["is_on"])
+            if "off_for" in given:
+                keep_from(skill, given["off_for"])
+        return Response(skill_json(self.found(skill_id)))
+
+    @documented("Delete a skill", {204: None}, errors=(401, 404))
+    def delete(self, request: Request, skill_id: UUID) -> Response:
+        delete_skill(self.found(skill_id))
+        return Response(status=204)
+
+
+class SkillZip(ApiView):
+    access = Access.OWN
+
+    @extend_schema(
+        operation_id="skills_zip",
+        summary="Save the folder of a skill",
+        responses={
+            (200, "application/zip"): OpenApiTypes.BINARY,
+            401: OpenApiResponse(ErrorShape),
+            404: OpenApiResponse(ErrorShape),
+        },
+    )
+    def get(self, request: Request, skill_id: UUID) -> HttpResponse:
+        skill = get_object_or_404(Skill.objects.for_user(self.user), pk=skill_id)
+        return HttpResponse(exported(skill), content_type="application/zip")
+
+
+def skill_json(skill: Skill) -> dict[str, Any]:
+    return SkillShape(skill).data
