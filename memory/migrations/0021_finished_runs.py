@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('memory', '0017_note_words'),
+        ('memory', '0020_skills'),
     ]
 
     operations = [
