@@ -15,6 +15,6 @@ if not 0 <= WAYMARK_NOTICE_PUSH_SECONDS <= WAYMARK_NOTICE_MAIL_SECONDS:
 # Signs what is pushed to browsers: 32 bytes in URL-safe base64. With another, every browser must be switched on anew.
 WAYMARK_VAPID_KEY = _env.str("WAYMARK_VAPID_KEY", default="")
 
-# Where people open Waymark: links in mails begin with it.
+# Where people open Waymark: links in mails begin with it. `bin/up` says where it listens.
 _origins = [origin for origin in _env.list("WAYMARK_ORIGINS", default=[]) if "*" not in origin]
-WAYMARK_URL = _env.str("WAYMARK_URL", default=_origins[0] if _origins else "http://127.0.0.1:8000").rstrip("/")
+WAYMARK_SITE = (_origins or [_env.str("WAYMARK_URL", default="http://127.0.0.1:8000")])[0].rstrip("/")

@@ -59,14 +59,14 @@ def _refused(code: int, said: bytes | str) -> Outcome:
 
 def _letter(user: User, notices: Sequence[Notice]) -> EmailMultiAlternatives:
     lines = [
-        {"title": title(each), "said": each.said, "url": f"{settings.WAYMARK_URL}{link(each)}"} for each in notices
+        {"title": title(each), "said": each.said, "url": f"{settings.WAYMARK_SITE}{link(each)}"} for each in notices
     ]
-    off = f"{settings.WAYMARK_URL}{reverse('mail_off', args=[signing.dumps(user.pk, salt=SALT)])}"
+    off = f"{settings.WAYMARK_SITE}{reverse('mail_off', args=[signing.dumps(user.pk, salt=SALT)])}"
     page = {
         "lines": lines,
         "off": off,
-        "settings": f"{settings.WAYMARK_URL}{reverse('settings_notices')}",
-        "site": settings.WAYMARK_URL,
+        "settings": f"{settings.WAYMARK_SITE}{reverse('settings_notices')}",
+        "site": settings.WAYMARK_SITE,
     }
     more = len(lines) - 1
     subject = clip(lines[0]["title"], 120)

@@ -76,7 +76,7 @@ def browser(service: PushService, user: User) -> BrowserOfSomebody:
 def letters(settings: Settings) -> list[Any]:
     """The mails that were sent."""
     settings.SENDS_MAIL = True
-    settings.WAYMARK_URL = "https://waymark.example"
+    settings.WAYMARK_SITE = "https://waymark.example"
     return mail.outbox
 
 
