@@ -1,5 +1,7 @@
 """The settings of notices: what a user is told where they do not look. Part of `config.settings`."""
 
+import re
+
 import environ
 from django.core.exceptions import ImproperlyConfigured
 
@@ -14,6 +16,8 @@ if not 0 <= WAYMARK_NOTICE_PUSH_SECONDS <= WAYMARK_NOTICE_MAIL_SECONDS:
 
 # Signs what is pushed to browsers: 32 bytes in URL-safe base64. With another, every browser must be switched on anew.
 WAYMARK_VAPID_KEY = _env.str("WAYMARK_VAPID_KEY", default="")
+if WAYMARK_VAPID_KEY and not re.fullmatch(r"[\w-]{43}=?", WAYMARK_VAPID_KEY, re.ASCII):
+    raise ImproperlyConfigured("WAYMARK_VAPID_KEY is not 32 bytes in URL-safe base64.")
 
 # Where people open Waymark: links in mails begin with it. `bin/up` says where it listens.
 _origins = [origin for origin in _env.list("WAYMARK_ORIGINS", default=[]) if "*" not in origin]

@@ -30,9 +30,9 @@ class NoticeQuerySet(OwnedQuerySet["Notice"]):
 class Notice(models.Model):
     """Of one subject there is one, however many look for it.
 
-    thread: of the conversation that it belongs to. subject: the action that asks, or the run that failed, has finished
-    or waits for its budget. said: in a line. at: when that came about. seen_at: its user has seen a page that shows it.
-    settled_at: it does not wait any more.
+    thread: of the conversation that it belongs to. subject: the action that asks, the run that has failed or finished,
+    or the step of a run that waits for its budget. run: that one, but of an action. said: in a line. at: when that
+    came about. seen_at: its user has seen a page that shows it. settled_at: it does not wait any more.
     """
 
     LENGTH = 200
@@ -42,6 +42,7 @@ class Notice(models.Model):
     thread = models.ForeignKey(Thread, models.CASCADE, related_name="notices")
     kind = models.CharField(max_length=10, choices=NoticeKind)
     subject = models.UUIDField()
+    run = models.UUIDField(null=True)
     said = models.CharField(max_length=LENGTH)
     at = models.DateTimeField()
     seen_at = models.DateTimeField(null=True)

@@ -30,5 +30,5 @@ def place_of(notice: Notice) -> str:
     """The address of what it is about: where it is decided as long as it asks, else in its conversation."""
     if AgentAction.objects.filter(pk=notice.subject).filter(pk__in=asked_of(notice.user)).exists():
         return f"{reverse('approvals')}#card-{notice.subject}"
-    run = AgentRun.objects.filter(pk=notice.subject).first()
-    return f"{conversation_of(notice.thread)}{where_of(run) if run and run.thread_id == notice.thread_id else ''}"
+    run = AgentRun.objects.filter(pk=notice.run, thread=notice.thread).first() if notice.run else None
+    return f"{conversation_of(notice.thread)}{where_of(run) if run else ''}"

@@ -4,6 +4,7 @@ it stands in the tables (mission H10)."""
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Final
+from uuid import UUID, uuid5
 
 from django.contrib.auth.models import User
 from django.db.models import CharField, Exists, OuterRef, Q
@@ -46,7 +47,7 @@ def settle(user: User | None = None) -> None:
     waits = (
         Exists(Approval.objects.waiting().filter(pk=OuterRef("subject")))
         | Exists(AgentAction.objects.filter(_UNKNOWN, pk=OuterRef("subject")))
-        | Exists(AgentRun.objects.filter(status=RunStatus.WAITING_BUDGET, pk=OuterRef("subject")))
+        | Exists(AgentRun.objects.filter(status=RunStatus.WAITING_BUDGET, pk=OuterRef("run")))
     )
     mine.filter(~waits, kind=NoticeKind.WAITING).update(settled_at=now)
 
@@ -68,12 +69,16 @@ def _unknown() -> Iterator[Notice]:
 
 
 def _short_of_money() -> Iterator[Notice]:
-    known = _known(NoticeKind.WAITING, OuterRef("thread__user"))
-    waiting = AgentRun.objects.live().filter(~known, status=RunStatus.WAITING_BUDGET, thread__user__is_active=True)
-    for run in waiting.select_related(*OWNERS)[:BATCH]:
+    """Of each step once: it is tried again every hour, and the next one may come when its user has allowed more."""
+    waiting = AgentRun.objects.live().filter(status=RunStatus.WAITING_BUDGET, thread__user__is_active=True)
+    runs = {uuid5(run.pk, f"budget {run.step}"): run for run in waiting.select_related(*OWNERS)}
+    owners = {run.thread.user_id for run in runs.values()}
+    known = Notice.objects.filter(user__in=owners, kind=NoticeKind.WAITING, subject__in=runs)
+    for subject in runs.keys() - {*known.values_list("subject", flat=True)}:
+        run = runs[subject]
         told = ThreadMessage.objects.filter(run=run, metadata__reason="budget").order_by("-position").first()
         at = told.created_at if told else timezone.now()
-        yield _notice(run, NoticeKind.WAITING, at, _("It waits for its budget."))
+        yield _notice(run, NoticeKind.WAITING, at, _("It waits for its budget."), subject)
 
 
 def _ended() -> Iterator[Notice]:
@@ -106,7 +111,7 @@ def _of_action(action: AgentAction, at: datetime, said: str) -> Notice:
     )
 
 
-def _notice(run: AgentRun, kind: NoticeKind, at: datetime, said: str) -> Notice:
-    thread = agent_of(run.thread)
-    said = clip(visible(said), Notice.LENGTH)
-    return Notice(user_id=run.thread.user_id, thread_id=thread, kind=kind, subject=run.pk, said=said, at=at)
+def _notice(run: AgentRun, kind: NoticeKind, at: datetime, said: str, subject: UUID | None = None) -> Notice:
+    thread, said = agent_of(run.thread), clip(visible(said), Notice.LENGTH)
+    owner, about = run.thread.user_id, subject or run.pk
+    return Notice(user_id=owner, thread_id=thread, kind=kind, subject=about, run=run.pk, said=said, at=at)

@@ -34,6 +34,7 @@ class Migration(migrations.Migration):
                 ('id', models.UUIDField(default=memory.ids.new_id, editable=False, primary_key=True, serialize=False)),
                 ('kind', models.CharField(choices=[('waiting', 'waits for you'), ('failed', 'failed'), ('finished', 'finished')], max_length=10)),
                 ('subject', models.UUIDField()),
+                ('run', models.UUIDField(null=True)),
                 ('said', models.CharField(max_length=200)),
                 ('at', models.DateTimeField()),
                 ('seen_at', models.DateTimeField(null=True)),

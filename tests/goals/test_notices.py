@@ -132,6 +132,21 @@ def test_three_things_are_told_and_nothing_else(goal: Goal, later: Later) -> Non
     assert not Notice.objects.filter(subject=feed.pk).exists()
 
 
+def test_a_run_that_waits_for_its_budget_again_is_told_again_but_not_for_every_look(goal: Goal, later: Later) -> None:
+    run = AgentRunFactory(thread=goal.thread, status="waiting_budget", finished_at=None, step=3)
+    later()
+    AgentRun.objects.update(status="running")
+    later(1)
+    AgentRun.objects.update(status="waiting_budget")
+    later(1)
+    assert Notice.objects.get().settled_at is not None
+    AgentRun.objects.update(step=5)
+    later(1)
+    assert {*Notice.objects.values_list("run", "kind")} == {(run.pk, "waiting")}
+    assert Notice.objects.open().count() == 1
+    assert Notice.objects.count() == 2
+
+
 def test_what_a_helper_asks_is_told_of_who_has_sent_it(goal: Goal, later: Later) -> None:
     helper = AgentTaskFactory(parent=goal.thread)
     ApprovalFactory(action__run__thread=helper.thread)
