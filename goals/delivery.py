@@ -30,9 +30,9 @@ LATEST: Final = timedelta(days=2)
 """What came about earlier is not begun to be sent: quiet hours are over by then, and the feed has named it."""
 LOST: Final = timedelta(minutes=5)
 """After that whoever was about to send is dead. No way takes so long."""
-TRIES: Final = 5
+TRIES: Final = 8
 PAUSE: Final = timedelta(minutes=1)
-"""Before the second try; it doubles."""
+"""Before the second try; it doubles, so the last one is made after two hours."""
 SECONDS: Final = 30.0
 """After which a tick begins to send nothing more: other things wait for the clock, too."""
 

@@ -34,7 +34,8 @@ _UNKNOWN: Final = Q(status=ActionStatus.UNKNOWN, resolution="")
 def find() -> None:
     """Write down what is to be told and is not yet written down. Whoever looks at the same time writes none twice."""
     found = [*_asked(), *_unknown(), *_short_of_money(), *_ended()]
-    Notice.objects.bulk_create(found, ignore_conflicts=True)
+    in_one_order = sorted(found, key=lambda each: (each.kind, each.subject))  # else two clocks wait for each other
+    Notice.objects.bulk_create(in_one_order, ignore_conflicts=True)
 
 
 def settle(user: User | None = None) -> None:

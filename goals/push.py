@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
+from django.utils import timezone
 from py_vapid import Vapid02, VapidException
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -83,7 +84,7 @@ def public_key() -> str:
 
 
 def register(user: User, given: str, name: str, *, browser: str = "", token: DeviceToken | None = None) -> PushDevice:
-    """Tell a browser of notices from now on. It has one user: whoever registers it last.
+    """Tell a browser of what comes about from now on. It has one user: whoever registers it last.
 
     Args:
         given: its subscription, as JSON.
@@ -95,7 +96,8 @@ def register(user: User, given: str, name: str, *, browser: str = "", token: Dev
     digest = hashlib.sha256(subscription.endpoint.encode()).digest()
     sealed = seal(subscription.model_dump_json())
     with transaction.atomic():
-        PushDevice.objects.filter(digest=digest).exclude(user=user).delete()
+        if browser:  # whose subscription is renewed
+            PushDevice.objects.for_user(user).filter(browser=browser).exclude(digest=digest).delete()
         if PushDevice.objects.for_user(user).exclude(digest=digest).count() >= MOST:
             raise Refused("too_many", f"You have {MOST} devices. Remove one of them first.")
         device, _made = PushDevice.objects.update_or_create(
@@ -106,6 +108,7 @@ def register(user: User, given: str, name: str, *, browser: str = "", token: Dev
                 "browser": browser,
                 "name": clip(visible(name), PushDevice.NAME_LENGTH) or "Browser",
                 "sealed": sealed,
+                "created_at": timezone.now(),
             },
         )
     return device

@@ -107,6 +107,8 @@ class Door(BaseHTTPRequestHandler):
         assert isinstance(said, int)
         self.send_response(said)
         self.send_header("Content-Length", "0")
+        if said in (307, 308):
+            self.send_header("Location", self.path)
         self.end_headers()
 
     def _check(self, browser: BrowserOfSomebody, body: bytes) -> None:

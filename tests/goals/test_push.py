@@ -115,8 +115,8 @@ def test_a_service_that_is_busy_is_tried_again_and_given_up(
     assert len(browser.shown) == 1
     finished(goal, "It goes on and on.")
     later()
-    service.answers = [status] * 5
-    for minutes in (1, 1, 2, 4, 8, 16):
+    service.answers = [status] * 8
+    for minutes in (1, 1, 2, 4, 8, 16, 32, 64, 128):
         later(minutes)
     assert receipts()[-1] == ("push", "failed")
     assert service.answers == []
@@ -148,9 +148,12 @@ def test_a_service_out_of_reach_is_tried_again(
     assert "could not be reached" in receipt.detail
 
 
-def test_it_does_not_follow_where_the_service_points(device: PushDevice, service: PushService) -> None:
+def test_it_does_not_follow_where_the_service_points(
+    device: PushDevice, browser: BrowserOfSomebody, service: PushService
+) -> None:
     service.answers = [307]
     assert push.send(device, HELLO).state == "refused"
+    assert browser.shown == []
 
 
 def test_the_browser_says_that_it_has_shown_it(
@@ -235,6 +238,16 @@ def test_a_browser_has_one_user_and_signs_out_with_them(client: Client, user: Us
     push.register(user, browser.subscription, "Phone", token=token)
     tokens.revoke_all(user)
     assert not PushDevice.objects.exists()
+
+
+def test_a_renewed_subscription_takes_the_place_of_the_old_one(
+    client: Client, user: User, service: PushService
+) -> None:
+    client.force_login(user)
+    for _time in range(2):
+        given = {"subscription": service.browser(push.public_key()).subscription}
+        client.post("/settings/notices/devices/", given)
+    assert PushDevice.objects.count() == 1
 
 
 def test_there_are_so_many_devices_and_no_more(user: User, service: PushService) -> None:
