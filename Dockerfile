@@ -14,6 +14,10 @@ RUN useradd --system --uid 10001 --home-dir /data --shell /usr/sbin/nologin waym
 WORKDIR /app
 COPY requirements.txt .
 RUN pip install --no-cache-dir --require-hashes --no-deps -r requirements.txt
+# What commands of agents find beside Python, apart from the packages of Waymark itself.
+COPY requirements-sandbox.txt .
+RUN python -m venv /opt/sandbox \
+    && /opt/sandbox/bin/pip install --no-cache-dir --require-hashes --no-deps -r requirements-sandbox.txt
 COPY . .
 RUN python -m compileall -q agents config goals memory tools
 
@@ -21,6 +25,7 @@ RUN python -m compileall -q agents config goals memory tools
 ENV PYTHONUNBUFFERED=1 \
     MALLOC_ARENA_MAX=2 \
     WAYMARK_DATA=/data \
+    WAYMARK_COMMAND_FOLDERS=/opt/sandbox \
     WAYMARK_LOG_FORMAT=json
 USER waymark
 VOLUME /data

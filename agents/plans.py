@@ -1,10 +1,10 @@
 """Plans: made by an agent for itself, and closed step by step with proof (mission A7, A8)."""
 
 from collections.abc import Iterator, Sequence
-from typing import Annotated
+from typing import Any
 
 from django.db.models.functions import Now
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from agents.evidence import Claim, NotProven, Proof, proofs
 from agents.plan_item import PlanItem, PlanStatus
@@ -15,15 +15,26 @@ from memory.text import clean, clip, visible
 
 MOST_TASKS, MOST_SUBTASKS = 5, 12
 
-type Step = Annotated[str, Field(min_length=1, max_length=PlanItem.TITLE_LENGTH)]
+
+class PlannedStep(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    title: str = Field(min_length=1, max_length=PlanItem.TITLE_LENGTH, description="What is done, concretely.")
+    tool: str = Field(default="", max_length=100, description="The name of the tool that does it.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def from_words(cls, value: Any) -> Any:
+        """Of a step that is words alone, as weak models write them, these are the title."""
+        return {"title": value} if isinstance(value, str) else value
 
 
 class PlannedTask(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     title: str = Field(min_length=1, max_length=PlanItem.TITLE_LENGTH, description="What is to come of it.")
-    subtasks: list[Step] = Field(
-        min_length=1, max_length=MOST_SUBTASKS, description="Concrete steps, in order; each needs at least one tool."
+    subtasks: list[PlannedStep] = Field(
+        min_length=1, max_length=MOST_SUBTASKS, description="Concrete steps, in order; each needs a tool."
     )
 
 
@@ -46,7 +57,7 @@ def _items(thread: Thread, tasks: Sequence[PlannedTask]) -> Iterator[PlanItem]:
     position = 0
     for n, task in enumerate(tasks, 1):
         parent = None
-        for m, title in enumerate([task.title, *task.subtasks]):
+        for m, title in enumerate([task.title, *(step.title for step in task.subtasks)]):
             item = PlanItem(
                 user_id=thread.user_id,
                 thread=thread,

@@ -124,8 +124,9 @@ class Screen:
                 self._line(f"  ? {tool} waits for your approval, on the page of this conversation")
             case MessagePosted(source="agent", message_type="text", content=content):
                 self._message(content)
-            case MessagePosted(source="error", content=content, metadata={"attempt": attempt, "of": of}):
-                self._line(f"  ! {content} Trying again soon ({attempt} of {of}).")
+            case MessagePosted(source="error", content=content, metadata={"attempt": attempt, **about}):
+                count = f" ({attempt} of {about['of']})" if "of" in about else ""
+                self._line(f"  ! {content} Trying again soon{count}.")
             case Failed(text=text):
                 self._line(f"  ! {text}")
             case RunChanged(pause=float() as seconds) if seconds:

@@ -1,11 +1,9 @@
 """Whether this process lives, and whether the whole is ready for work."""
 
-import redis
-from django.db import DatabaseError, connection
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
-from agents.engine.presence import worker_seen
-from agents.live.stream import redis_client
+from agents import vitals
+from memory import disk
 
 
 def healthz(request: HttpRequest) -> HttpResponse:
@@ -14,22 +12,13 @@ def healthz(request: HttpRequest) -> HttpResponse:
 
 
 def readyz(request: HttpRequest) -> JsonResponse:
-    """200 when database, Redis and a worker (seen in the last minute) are there, else 503; says which is missing."""
-    parts = {"database": _database(), "redis": _redis(), "worker": worker_seen(seconds=60)}
-    return JsonResponse(parts, status=200 if all(parts.values()) else 503)
-
-
-def _database() -> bool:
-    try:
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT 1")
-    except DatabaseError:
-        return False
-    return True
-
-
-def _redis() -> bool:
-    try:
-        return bool(redis_client().ping())
-    except redis.RedisError:
-        return False
+    """200 when database, Redis, a worker (seen in the last minute) and room on the disk are there, else 503; says what
+    is missing, within seconds also of a server that hangs. The bytes are null where no disk of ours can be seen."""
+    workers, free = vitals.workers(), min((free for _, free in vitals.disks()), default=None)
+    parts = {
+        "database": not vitals.database_trouble(),
+        "redis": workers is not None,
+        "worker": bool(workers),
+        "disk": free is None or free >= disk.LEAST,
+    }
+    return JsonResponse({**parts, "disk_free_bytes": free}, status=200 if all(parts.values()) else 503)

@@ -56,6 +56,9 @@ WAYMARK_SKILL_BYTES = _env.int("WAYMARK_SKILL_BYTES", default=1_000_000)
 WAYMARK_SKILL_UNPACKED_BYTES = _env.int("WAYMARK_SKILL_UNPACKED_BYTES", default=2_000_000)
 WAYMARK_SKILL_FILES = _env.int("WAYMARK_SKILL_FILES", default=100)
 
+# Staff are warned when less is free on a disk that Waymark writes to. Bytes.
+WAYMARK_DISK_LOW = _env.int("WAYMARK_DISK_LOW", default=2_000_000_000)
+
 # The health monitor (mission B6): how often it looks, and what is too long.
 WAYMARK_HEALTH_MINUTES = _env.float("WAYMARK_HEALTH_MINUTES", default=5)
 WAYMARK_HEALTH_BATCH = _env.int("WAYMARK_HEALTH_BATCH", default=200)

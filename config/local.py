@@ -10,6 +10,7 @@ from collections.abc import Callable, MutableMapping
 from contextlib import suppress
 from pathlib import Path
 
+from config.embedded.errors import StartError
 from config.embedded.places import is_claimed
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -46,6 +47,10 @@ SERVED = frozenset(
         "token",
         "worker",
     )
+)
+WITHOUT_KEYS = (
+    "Without it the API keys that are stored there cannot be read. Put it back from your backup. If it is lost, make "
+    "an empty file of that name: a new key is made then, and every connection needs its API key again."
 )
 
 Environment = MutableMapping[str, str]
@@ -93,11 +98,18 @@ def is_database_away(error: Exception) -> bool:
 
 
 def ensure_keys(data: Path, environment: Environment) -> None:
-    """Fill in the keys that the environment lacks, making those that the data directory does not have yet."""
+    """Fill in the keys that the environment lacks, making those that the data directory does not have yet.
+
+    Raises:
+        StartError: the field keys are gone, and the database that needs them is there. With new ones nobody would
+            notice until an agent wants to work.
+    """
     for variable, (file, make) in KEYS.items():
         if variable not in environment:
             path = data / file
-            if not path.exists():
+            if file == "field_keys" and not path.exists() and os.path.lexists(data / "pg"):
+                raise StartError(f"{path} is missing beside the database. {WITHOUT_KEYS}")
+            if not path.exists() or not path.read_text().strip():
                 write_private(path, make())
             environment[variable] = _one_line(path.read_text())
 

@@ -2,11 +2,13 @@
 
 import secrets
 from collections.abc import Iterator
+from datetime import timedelta
+from typing import Final
 
 import django_rq
 import redis
 from django.conf import settings
-from django.db.models import Count, Min, Sum
+from django.db.models import Count, Max, Min, Sum
 from django.http import Http404, HttpRequest, HttpResponse
 from django.utils import timezone
 from prometheus_client import CollectorRegistry
@@ -14,10 +16,19 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector
 
+from agents import vitals
 from agents.engine import presence, sweeper
 from agents.health_admin import latest
-from agents.models import ModelCall
+from agents.models import HealthReport, ModelCall
+from goals.schedule import Schedule
+from memory.ids import least_id
 from memory.models import LIVE, AgentRun, RunStatus
+from tools.mcp.models import McpServer
+from tools.models import ActionStatus, AgentAction, Approval
+
+DAY: Final = timedelta(days=1)
+# A schedule that so many ticks have not taken is overdue.
+LATE_TICKS: Final = 5
 
 
 def metrics(request: HttpRequest) -> HttpResponse:
@@ -41,8 +52,12 @@ class Waymark(Collector):
 
     def collect(self) -> Iterator[Metric]:
         yield from _runs()
+        yield from _failed()
         yield from _today()
+        yield from _asked()
+        yield from _stands_still()
         yield from _health()
+        yield from _disks()
         try:
             yield from [*_redis()]
         except redis.RedisError:
@@ -69,6 +84,35 @@ def _runs() -> Iterator[Metric]:
     yield GaugeMetricFamily("waymark_oldest_due_seconds", "For how long the oldest waiting run is due.", value=late)
 
 
+def _failed() -> Iterator[Metric]:
+    failed = GaugeMetricFamily("waymark_runs_failed_last_day", "Runs begun in 24 hours that failed.", labels=["reason"])
+    found = AgentRun.objects.filter(pk__gte=least_id(timezone.now() - DAY), status=RunStatus.FAILED)
+    for row in found.order_by().values("reason").annotate(n=Count("pk")):
+        failed.add_metric([row["reason"]], row["n"])
+    yield failed
+
+
+def _asked() -> Iterator[Metric]:
+    """What waits for a person."""
+    waiting = Approval.objects.waiting().count()
+    yield GaugeMetricFamily("waymark_approvals_waiting", "Calls that wait for approval.", value=waiting)
+    unknown = AgentAction.objects.filter(status=ActionStatus.UNKNOWN, resolution="").count()
+    yield GaugeMetricFamily(
+        "waymark_unknown_outcomes", "Calls of which nobody knows whether they happened.", value=unknown
+    )
+
+
+def _stands_still() -> Iterator[Metric]:
+    servers = McpServer.objects.filter(enabled=True)
+    mcp = GaugeMetricFamily("waymark_mcp_servers_away", "MCP servers that agents cannot use.", labels=["why"])
+    mcp.add_metric(["changed"], servers.filter(changed=True).count())
+    mcp.add_metric(["error"], servers.filter(changed=False).exclude(error="").count())
+    yield mcp
+    late = timezone.now() - LATE_TICKS * timedelta(seconds=settings.WAYMARK_TICK_SECONDS)
+    overdue = Schedule.objects.filter(next_at__lt=late, paused=False, user__is_active=True).count()
+    yield GaugeMetricFamily("waymark_schedules_overdue", "Schedules whose time is long over.", value=overdue)
+
+
 def _today() -> Iterator[Metric]:
     """Gauges, because they begin anew at midnight (UTC)."""
     midnight = timezone.now().replace(hour=0, minute=0, second=0, microsecond=0)
@@ -90,6 +134,16 @@ def _health() -> Iterator[Metric]:
         left.add_metric([report.name], report.found - report.fixed)
     yield found
     yield left
+    last = HealthReport.objects.filter(by_hand=False).aggregate(last=Max("at"))["last"]
+    at = last.timestamp() if last else 0
+    yield GaugeMetricFamily("waymark_health_looked_timestamp_seconds", "When the monitor looked last.", value=at)
+
+
+def _disks() -> Iterator[Metric]:
+    free = GaugeMetricFamily("waymark_disk_free_bytes", "Free on a disk that Waymark writes to.", labels=["folder"])
+    for folder, bytes_free in vitals.disks():
+        free.add_metric([str(folder)], bytes_free)
+    yield free
 
 
 def _redis() -> Iterator[Metric]:

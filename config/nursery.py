@@ -17,7 +17,7 @@ from typing import Any, Self
 
 from config.children import Forked, fork, preload, require_fit
 from config.embedded.errors import StartError
-from config.embedded.process import LIBC, tail
+from config.embedded.process import LIBC, last_words
 
 PR_SET_CHILD_SUBREAPER = 36
 POLL_SECONDS = 0.005
@@ -100,8 +100,8 @@ class Nursery:
             return json.loads(self._lines.readline())
         except (BrokenPipeError, ValueError):
             raise StartError(
-                f"The program could not be loaded or the database not be brought up to date. From {self._log}:\n"
-                f"{tail(self._log)}"
+                "The program could not be loaded or the database not be brought up to date. "
+                + last_words(self._log, self._log.parent)
             ) from None
 
     def _live(self, orders: int) -> None:

@@ -14,7 +14,7 @@ from config.console import Console
 from config.embedded.account import service_account
 from config.embedded.errors import StartError
 from config.embedded.postgres import Postgres
-from config.embedded.process import Process, tail, wait_ready
+from config.embedded.process import Process, last_words, wait_ready
 from config.embedded.valkey import Valkey
 from config.nursery import Nursery, Program
 from config.options import Options
@@ -23,6 +23,9 @@ from config.supervisor import Service, Supervisor
 WEB_READY_SECONDS = 60.0
 BACKLOG = 1024
 WORKER_CONCURRENCY = 100
+# How long workers wait for their runs (config.workers), and what they need after that.
+DRAIN_SECONDS = 30.0
+SIGN_OFF_SECONDS = 10.0
 WEB = "Web server"
 # Stopped in this order: whoever uses a server before the server.
 APPLICATION, VALKEY, POSTGRES = 0, 1, 2
@@ -90,6 +93,7 @@ def _service(server: Postgres | Valkey, order: int) -> Service:
         hurried_seconds=3.0 if order == POSTGRES else 0.0,
         last_signal=server.last_signal,
         group=False,
+        files=server.files,
     )
 
 
@@ -101,7 +105,6 @@ def fill_environment(data: Path, servers: Sequence[Running], options: Options, a
     os.environ.update(addresses)
     local.remember_addresses(data, addresses | {"WAYMARK_URL": address})
     os.environ.setdefault("WAYMARK_URL", address)
-    local.ensure_keys(data, os.environ)
     if not options.verbose:
         os.environ.setdefault("NO_COLOR", "1")  # the logs go to files
 
@@ -145,13 +148,17 @@ def programs(options: Options, data: Path, listener: socket.socket) -> dict[str,
     return found
 
 
-def start_application(wanted: Mapping[str, Program], nursery: Nursery, supervisor: Supervisor) -> Mapping[str, Process]:
+def start_application(
+    wanted: Mapping[str, Program], nursery: Nursery, supervisor: Supervisor, data: Path
+) -> Mapping[str, Process]:
     """Have web and workers born and kept. Returns their processes by name."""
     born = nursery.deliver()
-    return {
-        name: supervisor.add(Service(name, program.start, APPLICATION, program.log), born.get(name))
+    patience = float(os.environ.get("WAYMARK_DRAIN_SECONDS", DRAIN_SECONDS)) + SIGN_OFF_SECONDS
+    services = (
+        Service(name, program.start, APPLICATION, program.log, stop_seconds=patience, files=data)
         for name, program in wanted.items()
-    }
+    )
+    return {service.name: supervisor.add(service, born.get(service.name)) for service in services}
 
 
 def wait_for_web(web: Process, listener: socket.socket, data: Path) -> None:
@@ -160,7 +167,7 @@ def wait_for_web(web: Process, listener: socket.socket, data: Path) -> None:
     deadline = time.monotonic() + WEB_READY_SECONDS
     while time.monotonic() < deadline:
         if web.poll() is not None:
-            raise StartError(f"The web server did not start:\n{tail(data / 'logs' / 'web.log')}")
+            raise StartError(f"The web server did not start. {last_words(data / 'logs' / 'web.log', data)}")
         with suppress(OSError), socket.create_connection((EVERY_ADDRESS.get(host, host), port), timeout=1) as client:
             client.sendall(b"GET /healthz HTTP/1.0\r\nHost: localhost\r\n\r\n")
             if client.recv(4) == b"HTTP":

@@ -16,12 +16,14 @@ from typing import Self
 from config.children import UNFIT
 from config.console import Console
 from config.embedded.errors import StartError
-from config.embedded.process import Process, tail
+from config.embedded.process import Process, is_disk_full, last_words, tail
+from memory import disk
 
 STABLE_SECONDS = 30.0  # who lived so long starts with a clean record
-MOST_FAILURES = 6  # in a row; the waits between them add up to about half a minute
+PATIENCE_SECONDS = 300.0  # what dies again and again for so long is given up
 LONGEST_WAIT = 16.0
 LAST_SECONDS = 5.0
+QUIET_SECONDS = 1.0  # who stops sooner need not be explained
 TICK_SECONDS = 5.0
 LARGEST_LOG = 16_000_000
 MISFIT = (
@@ -78,6 +80,7 @@ class Service:
         hurried_seconds: how long it may take when somebody presses Ctrl-C twice.
         last_signal: what it gets when it takes longer.
         group: whether what it started itself is ended with it.
+        files: where it writes.
     """
 
     name: str
@@ -89,9 +92,11 @@ class Service:
     hurried_seconds: float = 0.0
     last_signal: signal.Signals = signal.SIGKILL
     group: bool = True
+    files: Path = Path()
     process: Process | None = None
     began: float = 0.0
     failures: int = 0
+    failing_since: float = 0.0
     due: float = 0.0
     pushes: int = 0
 
@@ -104,6 +109,14 @@ class Service:
     @property
     def alive(self) -> bool:
         return self.process is not None and self.process.poll() is None
+
+    def count_death(self, now: float) -> None:
+        """Short lives count from the first of them on; a long one ends the row."""
+        if now - self.began > STABLE_SECONDS:
+            self.failures = 0
+            return
+        self.failing_since = self.failing_since if self.failures else now
+        self.failures += 1
 
     def push(self, spent: float, hurried: bool) -> None:
         """Send the signal that is due after so many seconds of stopping, each of the three once."""
@@ -154,6 +167,7 @@ class Supervisor:
             for service in self._services:
                 self._tend(service)
                 _shorten(service.log)
+            _shorten(self._console.log)
             waiting = [service.due - time.monotonic() for service in self._services if service.process is None]
             self.signals.wait(min([TICK_SECONDS, *waiting]))
 
@@ -176,18 +190,20 @@ class Supervisor:
 
     def _note_death(self, service: Service, code: int, now: float) -> None:
         """Say so, and set when to try again: at once after a long life, later and later after short ones, never when
-        the program has been changed and the database has not."""
+        the program has been changed and the database has not. A full disk is waited for without end: when there is room
+        again, nobody need come and start Waymark."""
         service.process = None
         if code == UNFIT:
             self._console.say(f"{service.name} does not start: {MISFIT}")
             service.due = math.inf
             return
         how = f"ended with code {code}" if code >= 0 else f"was killed by signal {-code}"
-        service.failures = 0 if now - service.began > STABLE_SECONDS else service.failures + 1
-        if service.failures >= MOST_FAILURES:
-            words = f" Its last words:\n{tail(service.log)}" if service.log and code >= 0 else ""
-            raise StartError(f"{service.name} {how}, {MOST_FAILURES} times in a row.{words}")
-        self._console.say(f"{service.name} {how}")
+        is_full = is_disk_full(tail(service.log) if code >= 0 else "", service.files)
+        service.count_death(now)
+        if service.failures and now - service.failing_since >= PATIENCE_SECONDS and not is_full:
+            words = f" {last_words(service.log, service.files)}" if service.log and code >= 0 else ""
+            raise StartError(f"{service.name} {how}, {service.failures} times in a row.{words}")
+        self._console.say(f"{service.name} {how}" + (f". {disk.words(service.files)}" if is_full else ""))
         service.due = now + (0 if service.failures < 2 else min(2.0 ** (service.failures - 2), LONGEST_WAIT))
 
     def _stop(self) -> None:
@@ -199,19 +215,35 @@ class Supervisor:
 
     def _stop_together(self, services: list[Service], asked: int) -> None:
         """Ask all and wait for all; whoever takes too long, or longer than one more Ctrl-C allows, is ended."""
-        began = time.monotonic()
+        began, is_told = time.monotonic(), False
         while True:
+            spent, hurried = time.monotonic() - began, self.signals.count > asked
             for service in services:
-                service.push(time.monotonic() - began, hurried=self.signals.count > asked)
-            if not any(service.alive for service in services):
+                service.push(spent, hurried)
+            alive = [service for service in services if service.alive]
+            if not alive:
                 break
+            if spent > QUIET_SECONDS and not is_told and not hurried:
+                is_told = True
+                self._say_for_whom_we_wait(alive)
             self.signals.wait(0.1)
         for service in services:
             service.sweep()
 
+    def _say_for_whom_we_wait(self, services: list[Service]) -> None:
+        names = " and ".join(service.name for service in services)
+        most = max(service.stop_seconds for service in services)
+        self._console.say(f"{names} still at work; waiting {most:.0f} s at most. Ctrl-C again does not wait.")
+
 
 def _shorten(log: Path | None) -> None:
-    """Put a log that has grown large aside, over the one before. Its writers append, so they go on in the empty one."""
+    """Put a log that has grown large aside, over the one before. Its writers append, so they go on in the empty one. On
+    a full disk it stays as it is: it does not grow there."""
     if log is not None and log.exists() and log.stat().st_size > LARGEST_LOG:
-        shutil.copyfile(log, log.with_name(f"{log.name}.1"))
-        os.truncate(log, 0)
+        aside = log.with_name(f"{log.name}.1")
+        try:
+            shutil.copyfile(log, aside)
+        except OSError:
+            aside.unlink(missing_ok=True)
+        else:
+            os.truncate(log, 0)

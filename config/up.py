@@ -27,6 +27,7 @@ from config.startup import (
     wait_for_web,
 )
 from config.supervisor import Interrupted, Supervisor
+from memory import disk
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -38,7 +39,12 @@ def main(arguments: Sequence[str]) -> int:
     except Interrupted:
         pass
     except StartError as error:
-        console.say(f"\n  {error}\n")
+        console.say(str(error))
+        return 1
+    except OSError as error:
+        if error.errno not in disk.FULL:
+            raise
+        console.say(f"{disk.words(options.data or local.data_path(os.environ))}.")
         return 1
     console.say("Stopped.")
     return 0
@@ -51,9 +57,11 @@ def _run(options: Options, console: Console, stack: ExitStack) -> None:
     data = data_directory(options.data or local.data_path(os.environ))
     listener = listen(options.host, options.port)
     stack.enter_context(claimed(data))
+    console.log = None if options.verbose else data / "logs" / "up.log"
     supervisor = stack.enter_context(Supervisor(console))
     stack.callback(listener.close)
 
+    local.ensure_keys(data, os.environ)  # before there is a database: it shows whether one was there
     servers = start_servers(data, supervisor)
     address, wanted = address_of(options.host, listener), programs(options, data, listener)
     fill_environment(data, servers, options, address)
@@ -61,7 +69,7 @@ def _run(options: Options, console: Console, stack: ExitStack) -> None:
         wait_for_servers(servers, console)
         sign_in = nursery.prepare()
         console.step("Database up to date")
-        born = start_application(wanted, nursery, supervisor)
+        born = start_application(wanted, nursery, supervisor, data)
     wait_for_web(born[WEB], listener, data)
     console.step("Web server ready")
     console.ready(

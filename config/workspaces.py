@@ -11,6 +11,9 @@ WAYMARK_WORKSPACE_FILES = _env.int("WAYMARK_WORKSPACE_FILES", default=5_000)
 WAYMARK_WORKSPACE_UPLOAD = _env.int("WAYMARK_WORKSPACE_UPLOAD", default=10_000_000)
 WAYMARK_WORKSPACE_KEPT = _env.int("WAYMARK_WORKSPACE_KEPT", default=500_000_000)
 
+# Bytes that stay free on the disk of the workspaces, for the database that may lie there as well.
+WAYMARK_DISK_RESERVE = _env.int("WAYMARK_DISK_RESERVE", default=1_000_000_000)
+
 # Commands (threat T13), by the words that they begin with; * and ? stand for parts of a word. What is forbidden comes
 # first, then what is restricted, then what is allowed; whatever is none of these is restricted: each call asks.
 WAYMARK_COMMANDS_ALLOWED: list[str] = _env.list(

@@ -3,6 +3,7 @@
 import os
 import time
 import uuid
+from datetime import datetime
 
 
 def new_id() -> uuid.UUID:
@@ -10,3 +11,8 @@ def new_id() -> uuid.UUID:
     milliseconds = time.time_ns() // 1_000_000
     random = int.from_bytes(os.urandom(10))
     return uuid.UUID(int=milliseconds << 80 | 7 << 76 | (random >> 64 & 0xFFF) << 64 | 2 << 62 | random & (1 << 62) - 1)
+
+
+def least_id(moment: datetime) -> uuid.UUID:
+    """What no identifier made at that moment or later is below: rows since then are found by their key."""
+    return uuid.UUID(int=int(moment.timestamp() * 1000) << 80)

@@ -39,8 +39,8 @@ class MessageMetadata(BaseModel):
     unpriced: kind of provider and model that have no price, which the run's budget needs.
     addresses: those in instructions of a task or a schedule that whoever wrote them was given, or wrote, themselves
         (`tools.seen`).
-    attempt, of: an error after which the run waits for the model and goes on by itself: which try it waits for, and
-        how many there are. next_at: when it goes on.
+    attempt, of: an error after which the run waits for the model, or for room in the database, and goes on by itself:
+        which try it waits for, and how many there are; None for as many as it takes. next_at: when it goes on.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

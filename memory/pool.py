@@ -37,6 +37,14 @@ SHUTS_DOWN = "57P"
 # Of a transaction in which nothing came for a minute: the process was frozen, or its machine slept.
 STOOD_STILL = "25P03"
 
+# What the server itself has too little of (class 53), in words for people: it answers, and waiting helps once somebody
+# has made room.
+SHORT_OF = {
+    "53100": "The disk of the database is full.",
+    "53200": "The database has no memory left.",
+    "53300": "All connections of the database are taken.",
+}
+
 # What Django adds to the parameters of a connection for its own use.
 OF_DJANGO = frozenset({"context", "cursor_factory", "pool", "prepare_threshold"})
 
@@ -111,9 +119,19 @@ def standing_still_is_away() -> Iterator[None]:
     try:
         yield
     except (psycopg.InternalError, InternalError) as error:
-        if getattr(error.__cause__ or error, "sqlstate", None) == STOOD_STILL:
+        if _sqlstate(error) == STOOD_STILL:
             raise OperationalError(str(error)) from error
         raise
+
+
+def shortage(error: Exception) -> str:
+    """What the database is short of, as a sentence, when that is why a statement failed; else empty."""
+    return SHORT_OF.get(_sqlstate(error), "")
+
+
+def _sqlstate(error: Exception) -> str:
+    """Django's errors have PostgreSQL's as their cause."""
+    return getattr(error.__cause__ or error, "sqlstate", None) or ""
 
 
 def orm_connection() -> Connection[Any]:

@@ -29,6 +29,15 @@ def unseal(sealed: str) -> str:
         raise Unreadable("WAYMARK_FIELD_KEYS holds no key for a stored secret.") from error
 
 
+def opens(sealed: str) -> bool:
+    """Whether one of the keys fits."""
+    try:
+        unseal(sealed)
+    except ImproperlyConfigured:
+        return False
+    return True
+
+
 def _keys() -> MultiFernet:
     if not settings.FIELD_KEYS:
         raise ImproperlyConfigured("WAYMARK_FIELD_KEYS is missing (Fernet keys, the first one encrypts).")

@@ -13,7 +13,7 @@ ORDER = ["goals", "agents", "tools", "memory"]
 TOP_LEVEL = {
     *("manage.py", "pyproject.toml", "config", "agents", "goals", "tools", "memory", "templates", "static", "tests"),
     *("Dockerfile", "README.md", "CHANGELOG.md", "LICENSE", "bin", "bench", "deploy", "docs"),
-    *("requirements.txt", "requirements-dev.txt"),
+    *("requirements.txt", "requirements-dev.txt", "requirements-sandbox.txt"),
 }
 LONGEST_FILE = 300
 LONGEST_FUNCTION = 60

@@ -9,6 +9,7 @@ from django.conf import settings
 from memory.messages import Message, ToolResult, ToolUse, tool as tool_message
 from memory.text import clean, clip, shortened
 from tools.base import UNCERTAIN, Arguments, Effect, Outcome, Reversal, Risk
+from tools.cancel import BY_USER
 from tools.changes import UndoRecord
 from tools.models import ActionStatus
 from tools.registry import AnyTool
@@ -18,6 +19,7 @@ LONGEST_SOURCES = 500
 """Of the names on one label, in characters."""
 
 STOPPED = "Stopped by the user before it had ended."
+CUT_OFF = "Cut off before it had ended: {why}. It may be run again."
 UNKNOWN = (
     "The outcome is unknown: {how}. It may have taken effect. Do not repeat it without checking; an identical call "
     "needs the user's approval."
@@ -75,14 +77,21 @@ class Attempt:
     def cancelled(self, why: str) -> "Result":
         return Result(self, ActionStatus.CANCELLED, why)
 
-    def broke_off(self, how: str) -> "Result":
+    def stopped(self, why: str) -> "Result":
+        """It was begun and has ended without an effect, because its run stops (`tools.cancel`)."""
+        return self.cancelled(STOPPED if why == BY_USER else CUT_OFF.format(why=why))
+
+    def broke_off(self, how: str, said: str = "", sources: Sequence[str] = ()) -> "Result":
         """It was begun and has no result. What acts on the world may have done so all the same (invariant I6)."""
         if self.effect not in UNCERTAIN:
             return self.fails(f"The tool broke off: {how}.")
-        return self.unknown(how)
+        return self.unknown(how, said, sources)
 
-    def unknown(self, how: str) -> "Result":
-        return Result(self, ActionStatus.UNKNOWN, UNKNOWN.format(how=how))
+    def unknown(self, how: str, said: str = "", sources: Sequence[str] = ()) -> "Result":
+        text = UNKNOWN.format(how=how)
+        if said:
+            text += f"\n{self._labelled(observation(said), sources)}"
+        return Result(self, ActionStatus.UNKNOWN, text, sources=sources)
 
     def _labelled(self, text: str, sources: Sequence[str]) -> str:
         """Text of strangers says what it is, whichever tool brings it (mission D10)."""

@@ -86,6 +86,18 @@ class ToolError(Exception):
         self.sources = sources
 
 
+class BrokeOff(Exception):
+    """A call was begun, and nobody knows what became of it.
+
+    how: in words that end a sentence. said: what a stranger has said of it, whom `sources` name as in `Outcome`.
+    """
+
+    def __init__(self, how: str, said: str = "", sources: Sequence[str] = ()) -> None:
+        super().__init__(how)
+        self.said = said
+        self.sources = sources
+
+
 class Arguments(BaseModel):
     """Base of every tool's arguments: unknown names are an error that the model sees."""
 
@@ -219,7 +231,7 @@ class Tool[A: Arguments](ABC):
 
         Raises:
             ToolError: for anything that the model should know and may correct; it says that nothing took effect.
-                Any other exception of a tool that acts on the world leaves its outcome unknown.
+            BrokeOff: it may have taken effect. So may any other exception of a tool that acts on the world.
         """
 
     def probe(self, arguments: A, context: ToolContext) -> Outcome | None:

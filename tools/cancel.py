@@ -3,6 +3,12 @@
 import contextlib
 import threading
 from collections.abc import Callable, Iterator
+from typing import Final
+
+# Why a run stops, in words that end a sentence about what it was at.
+BY_USER: Final = "stopped by the user"
+SHUT_DOWN: Final = "Waymark was stopped in the middle of it, by nobody's wish"
+LOST: Final = "its worker had to let go of it, by nobody's wish"
 
 
 class Cancelled(Exception):
@@ -13,7 +19,7 @@ class CancelToken:
     """Set once, by any thread. Callbacks break what blocks, such as a socket read."""
 
     def __init__(self) -> None:
-        self.reason = ""
+        self.reason = ""  # one of the above, or that it took too long
         self._event = threading.Event()
         self._lock = threading.Lock()
         self._callbacks: list[Callable[[], None]] = []

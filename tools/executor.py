@@ -12,13 +12,13 @@ import structlog
 from pydantic import ValidationError
 
 from memory.messages import ToolUse
-from memory.pool import DATABASE_AWAY, standing_still_is_away
+from memory.pool import DATABASE_AWAY, orm, standing_still_is_away
 from memory.text import clean
-from tools.attempts import STOPPED, Attempt, Result
-from tools.base import UNCERTAIN, Effect, HowFar, ToolContext, ToolError
+from tools.attempts import Attempt, Result
+from tools.base import UNCERTAIN, BrokeOff, Effect, HowFar, ToolContext, ToolError
 from tools.cancel import Cancelled, CancelToken
 from tools.parallel import at_once, times_of
-from tools.registry import AnyTool
+from tools.registry import AnyTool, why_off
 
 log = structlog.get_logger(__name__)
 
@@ -103,7 +103,7 @@ class Executor:
             raise
         except Exception as error:
             log.exception("tool failed", tool=attempt.call.name)
-            raise ToolError(f"The tool broke off: {type(error).__name__}.") from error
+            raise ToolError(f"The tool broke off: {_how(error)}.") from error
 
     def _guarded(self, attempt: Attempt, stop: CancelToken) -> Result:
         try:
@@ -111,16 +111,20 @@ class Executor:
         except ToolError as error:
             return attempt.fails(str(error), error.sources)
         except Cancelled:
-            return attempt.cancelled(STOPPED)
+            return attempt.stopped(stop.reason)
+        except BrokeOff as error:
+            log.warning("tool broke off", tool=attempt.call.name, how=str(error))
+            return attempt.broke_off(str(error), error.said, error.sources)
         except Exception as error:
             log.exception("tool failed", tool=attempt.call.name)
-            return attempt.broke_off(type(error).__name__)
+            return attempt.broke_off(_how(error))
 
     def _left_behind(self, attempt: Attempt) -> Result:
         assert attempt.tool is not None
         if not self.cancel.is_set():
             return attempt.broke_off(f"timed out after {attempt.tool.timeout_seconds:g} s")
-        return attempt.broke_off("stopped by the user") if attempt.effect in UNCERTAIN else attempt.cancelled(STOPPED)
+        why = self.cancel.reason
+        return attempt.broke_off(why) if attempt.effect in UNCERTAIN else attempt.stopped(why)
 
     def _call(self, attempt: Attempt, stop: CancelToken) -> Result:
         assert attempt.tool is not None
@@ -132,6 +136,11 @@ class Executor:
         return ToolContext(*whose, stop, tuple(self.sources), self.offers, tell)
 
     def validate(self, call: ToolUse, position: int, action_id: UUID) -> Attempt:
+        if call.name not in self.tools:
+            with orm():
+                why = why_off(self.user_id, call.name)
+            if why:
+                return Attempt(action_id, position, call, None, None, f"{why} Nothing was done.")
         return validated(self.tools, call, position, action_id)
 
 
@@ -148,6 +157,13 @@ def validated(tools: Mapping[str, AnyTool], call: ToolUse, position: int, action
     except ValidationError as error:
         return Attempt(action_id, position, call, tool, None, _explain(error))
     return Attempt(action_id, position, call, tool, arguments, "")
+
+
+def _how(error: Exception) -> str:
+    """What broke a tool that had not foreseen it, in words that end a sentence."""
+    if isinstance(error, DATABASE_AWAY):
+        return "the database went away"
+    return getattr(error, "strerror", None) or "there was a fault in Waymark, of which the log has the details"
 
 
 def _explain(error: ValidationError) -> str:

@@ -26,6 +26,7 @@ from tools.file_changes import change, recorded
 from tools.file_models import FileWrite, Workspace, WorkspaceFile, Writer
 from tools.models import ActionStatus, AgentAction
 from tools.sandbox.beneath import OutOfReach, parts_of
+from tools.sandbox.disk import NEARLY_FULL, is_nearly_full
 from tools.sandbox.folder import Folder
 from tools.sandbox.listing import Entry, Scan
 from tools.sandbox.staging import Content
@@ -65,8 +66,10 @@ def write(thread_id: UUID, path: str, chunks: Iterator[bytes], hand: Hand) -> Un
     finds as it wants it stays whose it was.
 
     Raises:
-        FileRefused: the path leads nowhere, something else is there, or the workspace is full. Nothing was written.
+        FileRefused: the path leads nowhere, something else is there, or there is no room. Nothing was written.
     """
+    if is_nearly_full():
+        raise FileRefused(NEARLY_FULL)
     parts, folder = named(path), ready(thread_id)
     staged = folder.staged / str(hand.call or new_id())
     try:
@@ -85,8 +88,8 @@ def write(thread_id: UUID, path: str, chunks: Iterator[bytes], hand: Hand) -> Un
             else:
                 staged.unlink()
     except Exception as error:
-        if _withdrawn(hand, staged) and isinstance(error, OutOfReach | OSError):
-            raise FileRefused(reason(error)) from error
+        if _withdrawn(hand, staged) and (why := _why_not(error)):
+            raise FileRefused(why) from error
         raise
     folder.kept.let_go()
     return record
@@ -145,14 +148,17 @@ def ready(thread_id: UUID) -> Folder:
     of the agent takes as well. So that removes it, or has come before; and what outlives its agent makes none anew.
 
     Raises:
-        FileRefused: the agent is gone, or somebody else holds its workspace.
+        FileRefused: the agent is gone, somebody else holds its workspace, or it cannot be made.
     """
     _have_row(thread_id)
     folder = Folder(thread_id)
     if not folder.files.is_dir():
         with transaction.atomic():
             locked(thread_id)
-            folder.make()
+            try:
+                folder.make()
+            except OSError as error:
+                raise FileRefused(reason(error)) from error
     return folder
 
 
@@ -208,6 +214,8 @@ def _staged(folder: Folder, staged: Path, chunks: Iterator[bytes]) -> Content:
         return folder.stage(staged, chunks)
     except FileNotFoundError:
         raise FileRefused(GONE) from None
+    except OSError as error:
+        raise FileRefused(reason(error)) from error
 
 
 def _check_room(scan: Scan, before: Content | None, content: Content) -> None:
@@ -251,6 +259,11 @@ def _withdrawn(hand: Hand, staged: Path) -> bool:
 def reason(error: FileRefused | OutOfReach | OSError) -> str:
     """Why something cannot be done to a file, as a sentence."""
     return f"{error.strerror}." if isinstance(error, OSError) else str(error)
+
+
+def _why_not(error: Exception) -> str:
+    """Why nothing was written, when that is to be told; empty when it is a fault."""
+    return reason(error) if isinstance(error, OutOfReach | OSError) else pool.shortage(error)
 
 
 def remember(workspace: Workspace, sources: Sequence[str], made: Sequence[str]) -> None:

@@ -46,6 +46,13 @@ def files_of(thread: Thread, after: str = "", limit: int = PAGE) -> Files:
     return Files(entries, scan.bytes, settings.WAYMARK_WORKSPACE_BYTES, len(found) - len(entries))
 
 
+def newest_of(thread: Thread, limit: int) -> tuple[list[Entry], int]:
+    """What was changed last, as it lies on the disk, also by a command of which nobody could say what it did; and how
+    many files there are."""
+    found = Folder(thread.pk).scan(settings.WAYMARK_WORKSPACE_FILES + 1).files.values()
+    return sorted(found, key=lambda entry: (-entry.modified, entry.path))[:limit], len(found)
+
+
 def entry_of(thread: Thread, path: str) -> Entry | None:
     """What is known of a file; None when there is none that may be read."""
     with suppress(files.FileRefused, OutOfReach):

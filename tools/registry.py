@@ -76,6 +76,11 @@ def find(name: str, user_id: int | None = None) -> AnyTool | None:
     return own if own is not None or user_id is None else offered.find(user_id, name)
 
 
+def why_off(user_id: int, name: str) -> str:
+    """Why an agent is not offered a tool of a server that its user has agreed to, as a sentence; else empty."""
+    return "" if name in all_tools() else offered.why_off(user_id, name)
+
+
 def words_of(name: str) -> Wording | None:
     """How cells speak of a tool, also of one of a server; without a look at the database."""
     own = all_tools().get(name)

@@ -77,10 +77,13 @@ def is_due(thread_id: UUID) -> bool:
     return bool(pool.execute(IS_DUE, _idleness() | {"thread": thread_id})[0][0])
 
 
-def watch(thread: Thread, usage: Usage, window: int | None, *, has_sessions: bool) -> None:
+def watch(thread: Thread, usage: Usage, window: int | None, *, has_sessions: bool, is_over: bool = False) -> None:
     """After a run: ring when the session has outgrown its budget, by the last call's count or, without one, by a
     look at the rows. `window`: tokens that the model takes, as far as that is known."""
     if not has_sessions:
+        return
+    if is_over:
+        _put_away(thread)
         return
     if usage.input_tokens is None:
         bell.ring_measure(thread.pk, thread.user_id)
@@ -88,8 +91,8 @@ def watch(thread: Thread, usage: Usage, window: int | None, *, has_sessions: boo
         bell.ring_archive(thread.pk, thread.user_id, ArchiveReason.LONG)
 
 
-def put_away(thread: Thread) -> None:
-    """After a feed: ring for its session, which is over, unless something in it waits for its user (mission A13)."""
+def _put_away(thread: Thread) -> None:
+    """Ring for a session unless something in it waits for its user (mission A13)."""
     with orm():
         waits = AgentAction.objects.proposed().filter(thread=thread).exists()
     if not waits:

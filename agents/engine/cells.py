@@ -41,9 +41,13 @@ def said_cells(results: Sequence[Result]) -> list[Cell]:
     return [text_cell(Source.AGENT, result.said) for result in results if result.said is not None]
 
 
+def wait_id(run_id: UUID) -> UUID:
+    return uuid5(run_id, "wait")
+
+
 def wait_cell(run_id: UUID, text: str, metadata: MessageMetadata) -> Cell:
-    """The one message of a run about its waits for the model: later tries and the last word replace it."""
-    return Cell(uuid5(run_id, "wait"), Source.ERROR, MessageType.TEXT, text, metadata.stored())
+    """The one message of a run about what it waits for by itself: later tries and the last word replace it."""
+    return Cell(wait_id(run_id), Source.ERROR, MessageType.TEXT, text, metadata.stored())
 
 
 def stand_in_cell(message_id: UUID, away: str, answers: str, why: str) -> Cell:

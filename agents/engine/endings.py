@@ -151,7 +151,10 @@ class Ending:
 
     @classmethod
     def crashed(cls) -> Self:
-        text = "The worker ended several times in the middle of this. I do not try again by myself."
+        text = (
+            "I was cut off several times in the middle of this: a worker ended, or the database went away. "
+            "I do not try again by myself."
+        )
         return cls.failed("crashed", text, NOTHING_CALLED)
 
     @classmethod

@@ -14,7 +14,7 @@ from django.conf import settings
 
 from agents.engine import journal
 from agents.engine.journal import Lease, LeaseLost, Progress
-from tools.cancel import CancelToken
+from tools.cancel import BY_USER, LOST, SHUT_DOWN, CancelToken
 
 log = structlog.get_logger(__name__)
 
@@ -47,7 +47,7 @@ class Held:
             Cancelled: the run was stopped.
         """
         if self.lost or time.monotonic() >= self.until:
-            self.lose("its time is over")
+            self.lose()
             raise LeaseLost
         self.cancel.check()
 
@@ -60,9 +60,14 @@ class Held:
         finally:
             self.busy_until = math.inf
 
-    def lose(self, why: str) -> None:
+    @property
+    def cut_off(self) -> bool:
+        """Whether this process shuts down and waits for the run no longer: it is handed over as it stands."""
+        return not self.lost and self.cancel.reason == SHUT_DOWN
+
+    def lose(self) -> None:
         self.lost = True
-        self.cancel.cancel(why)
+        self.cancel.cancel(LOST)
 
 
 @dataclass(slots=True)
@@ -84,7 +89,7 @@ class Leases:
         with self.lock:
             self.held[lease.run_id] = held
         if lease.progress.cancelling:
-            cancel.cancel("stopped")
+            cancel.cancel(BY_USER)
         try:
             yield held
         finally:
@@ -96,7 +101,7 @@ class Leases:
         """Cancel a run if it is held here."""
         held = self.held.get(run_id)
         if held is not None:
-            held.cancel.cancel("stopped")
+            held.cancel.cancel(BY_USER)
 
     def renew(self) -> None:
         """Renew every lease; runs whose lease is gone are cancelled and marked as lost."""
@@ -112,22 +117,39 @@ class Leases:
             for held in all_held:
                 renewal = ours.get(held.lease.run_id)
                 if renewal is None:
-                    held.lose("somebody else has it")
+                    held.lose()
                     continue
                 if renewal.renewed:
                     held.until = _deadline(asked_at)
                 if renewal.cancelling:
-                    held.cancel.cancel("stopped")
+                    held.cancel.cancel(BY_USER)
+
+    def cut_off(self) -> None:
+        """Let every run stop where it is, to be handed over."""
+        for held in self._all():
+            held.cancel.cancel(SHUT_DOWN)
+
+    def give_up(self) -> list[UUID]:
+        """Give back the runs whose threads have not ended yet; returns those that others may take up now. What these
+        threads still write finds no lease."""
+        left = []
+        for held in self._all():
+            held.lose()
+            try:
+                journal.give_back(held.lease)
+            except psycopg.Error as error:
+                log.warning("run left until its lease is over", run=str(held.lease.run_id), error=str(error))
+            else:
+                left.append(held.lease.run_id)
+        return left
 
     def fence_off(self) -> None:
         """Stop the runs that hang, and those whose lease is about to run out, by this process's own clock (invariant
         I5). It never waits: the database may be the very thing that does not answer."""
         now = time.monotonic()
         for held in self._all():
-            if held.busy_until <= now:
-                held.lose("it hangs")
-            elif held.until <= now:
-                held.lose("its time is over")
+            if min(held.busy_until, held.until) <= now:
+                held.lose()
 
     def _all(self) -> list[Held]:
         with self.lock:

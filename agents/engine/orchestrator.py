@@ -26,7 +26,7 @@ from agents.engine.leases import Held, leases
 from agents.engine.limits import Limiter, LimitReached
 from agents.engine.loop import Acted, CoreLoop, LoopEvent, Replied
 from agents.engine.recovery import inbox, recover
-from agents.engine.settle import Settler, give_up
+from agents.engine.settle import ROOM_SECONDS, Settler, give_up
 from agents.engine.shortening import Shortening
 from agents.engine.standing_in import StandIn
 from agents.engine.steps import Steps
@@ -42,10 +42,10 @@ from memory.degrade import Remedy
 from memory.messages import Message, ToolUse
 from memory.models import WAITS, RunStatus, Source, ThreadMessage
 from memory.pictures import Pictures
-from memory.pool import DATABASE_AWAY, orm
+from memory.pool import DATABASE_AWAY, orm, shortage
 from memory.secrets import Unreadable
 from memory.transcript import Transcript
-from tools.cancel import Cancelled, CancelToken
+from tools.cancel import BY_USER, Cancelled, CancelToken
 from tools.recorded import recorded
 
 log = structlog.get_logger(__name__)
@@ -113,7 +113,8 @@ class Orchestrator:
             try:
                 ending = self._settled(self._ending())
             except HandedOver:
-                journal.hand_over(lease)
+                # Of a model call that was cut off nobody knows what it has cost: it stays open, as after a death.
+                (journal.give_back if self.held.cut_off else journal.hand_over)(lease)
                 bell.ring(lease.run_id)
                 log.info("run handed over", step=progress.step)
             except Parked as parked:
@@ -123,30 +124,41 @@ class Orchestrator:
             else:
                 log.info("run ended", status=ending.status, reason=ending.reason, step=progress.step)
                 if ending.status == RunStatus.SUCCEEDED:
-                    self._look_at_session(ending)
+                    window, has_sessions = summons.choice.capabilities.context_length, summons.agentable.has_sessions
+                    is_over = summons.context_type == FEED
+                    archiving.watch(
+                        summons.thread, ending.settled.usage, window, has_sessions=has_sessions, is_over=is_over
+                    )
         if progress.metered:
             payment.let_go(lease.run_id)
-
-    def _look_at_session(self, ending: Ending) -> None:
-        summons = self.summons
-        if summons.context_type == FEED:
-            archiving.put_away(summons.thread)
-            return
-        window, has_sessions = summons.choice.capabilities.context_length, summons.agentable.has_sessions
-        archiving.watch(summons.thread, ending.settled.usage, window, has_sessions=has_sessions)
 
     @contextlib.contextmanager
     def _left_to_others(self) -> Iterator[None]:
         """Without a word ends only what is not ours to end: a lost lease, or a database that is away (the run is then
-        taken up again when its lease is over)."""
+        taken up again when its lease is over). One that answers, and is only short of something, keeps the run."""
         try:
             yield
         except journal.LeaseLost:
             log.warning("lease lost", step=self.held.progress.step)
             disown(self.summons.thread.pk)
         except DATABASE_AWAY as error:
-            log.warning("database away, run left for its next worker", error=str(error))
             disown(self.summons.thread.pk)
+            if not (lacks := shortage(error)) or not self._waits_for_room(lacks):
+                log.warning("database away, run left for its next worker", error=str(error))
+
+    def _waits_for_room(self, lacks: str) -> bool:
+        """Let go of the run until there is room, and say so if there is room for that. False: not even that."""
+        settler = Settler(self.summons.thread, self.summons.agentable, self.held.lease)
+        try:
+            with contextlib.suppress(*DATABASE_AWAY):
+                settler.wait_for_room(lacks)
+                return True
+            journal.give_back(self.held.lease, ROOM_SECONDS)
+        except (journal.LeaseLost, *DATABASE_AWAY):
+            return False
+        finally:
+            log.error("run waits for room in the database", lacks=lacks, step=self.held.progress.step)
+        return True
 
     def _settled(self, ending: Ending) -> Ending:
         """Settle. When a hook of the agent's kind fails then, the run ends as broken without it: taken up again it
@@ -183,7 +195,7 @@ class Orchestrator:
                 steps = Steps(self.summons, self.held, self._thinker(provider, history, stand_in))
                 ending = self._run(steps, history)
                 # A run that is to stop does not wait first: it would be taken up again at once, to wait again.
-                waits = ending.status in WAITS and self.held.cancel.is_set()
+                waits = ending.status in WAITS and self.held.cancel.reason == BY_USER
                 return Ending.stopped(self.held.lease.run_id, steps.thinker.settled) if waits else ending
         except (HandedOver, Parked, journal.LeaseLost, *DATABASE_AWAY):
             raise
@@ -200,6 +212,8 @@ class Orchestrator:
             for event in self._loop(steps, history.messages, unanswered).run():
                 self._handle(event, steps)
         except Cancelled:
+            if self.held.cut_off:
+                raise HandedOver from None
             return Ending.stopped(self.held.lease.run_id, thinker.settled)
         except LimitReached as limit:
             return Ending.limited(limit, thinker.settled)

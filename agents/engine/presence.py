@@ -7,7 +7,7 @@ import time
 from contextlib import suppress
 
 from django.conf import settings
-from redis import RedisError
+from redis import Redis, RedisError
 
 from agents.live.stream import redis_client
 
@@ -25,21 +25,16 @@ def mark_gone() -> None:
     redis_client().zrem(_key(), f"{socket.gethostname()}:{os.getpid()}")
 
 
-def worker_seen(seconds: float) -> bool:
-    """Whether any worker was alive within the last `seconds`; False as well when Redis is away."""
-    try:
-        return workers_alive(seconds) > 0
-    except RedisError:
-        return False
-
-
-def workers_alive(seconds: float) -> int:
+def workers_alive(seconds: float, client: Redis | None = None) -> int:
     """How many workers were alive within the last `seconds`.
+
+    Args:
+        client: through which to ask; by default this process's.
 
     Raises:
         RedisError: Redis is away.
     """
-    return int(redis_client().zcount(_key(), time.time() - seconds, "+inf"))
+    return int((client or redis_client()).zcount(_key(), time.time() - seconds, "+inf"))
 
 
 def tell_of_commands(withheld: str) -> None:

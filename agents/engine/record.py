@@ -24,6 +24,7 @@ from memory.messages import Message
 from memory.pool import orm, orm_connection
 from tools.attempts import Attempt, Result
 from tools.base import HowFar
+from tools.cancel import BY_USER
 from tools.models import ActionStatus
 
 
@@ -142,7 +143,7 @@ class Record:
     def heed(self, pulse: Pulse) -> None:
         """Take in what a durable point brought back."""
         if pulse.cancelling:
-            self.held.cancel.cancel("stopped")
+            self.held.cancel.cancel(BY_USER)
         self.pending, self.progress.metered = pulse.pending, pulse.metered
 
     def announce(self, *events: Event) -> None:

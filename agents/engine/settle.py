@@ -10,8 +10,9 @@ from agents.agentable import Agentable, agentable_of
 from agents.budgets import ledger
 from agents.budgets.models import Budget
 from agents.engine import bell, journal
+from agents.engine.cells import wait_cell, wait_id
 from agents.engine.endings import Ending
-from agents.engine.journal import Cell, Final, Lease, NextCall
+from agents.engine.journal import Cell, Final, Lease, NextCall, Postponed
 from agents.engine.reports import NO_REPORT, report, tell_again
 from agents.engine.thinking import NOTHING_CALLED
 from agents.engine.waits import end_wait
@@ -19,8 +20,14 @@ from agents.live.announce import announce_action, cell_posted, status_changed
 from agents.live.events import Event, Failed
 from agents.live.stream import publish
 from memory.context import Context
-from memory.models import WAITS, Source, Thread
+from memory.metadata import MessageMetadata
+from memory.models import WAITS, RunStatus, Source, Thread, ThreadMessage
 from memory.pool import orm, orm_connection
+
+ROOM_SECONDS = 30.0
+"""How long a run waits for room in the database, at first; each further time twice as long, up to the next."""
+
+ROOM_SECONDS_AT_MOST = 900.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,16 +66,34 @@ class Settler:
             bell.announce_and_ring(self.thread, final.next_run)
 
     def _wait(self, ending: Ending) -> None:
-        (cell,), thread, run_id = ending.cells, self.thread, self.lease.run_id
+        (cell,) = ending.cells
         waiting = journal.wait(self.lease, ending.status, ending.settled, ending.again_after, cell)
+        too_late = waiting.metadata and ending.short_of and self._is_too_late(ending.short_of)
+        self._tell_of_wait(waiting, ending.status, cell, silently=bool(too_late))
+
+    def wait_for_room(self, lacks: str) -> None:
+        """Let the run wait, because the database is short of something (`memory.pool.shortage`). That lasts until
+        somebody makes room, so it is tried as often as need be, and later and later: each try may pay a model.
+
+        Raises: as `settle`, and the errors of a database that cannot even put that on record.
+        """
+        run_id, status = self.lease.run_id, RunStatus.RETRY_WAIT
+        with orm():
+            said = ThreadMessage.objects.filter(pk=wait_id(run_id)).exclude(metadata__has_key="of")
+            tries = (said.values_list("metadata__attempt", flat=True).first() or 0) + 1
+        about = MessageMetadata(reason="error", retryable=True, attempt=tries)
+        cell = wait_cell(run_id, f"{lacks} I go on by myself once there is room.", about)
+        seconds = min(ROOM_SECONDS * 2 ** (tries - 1), ROOM_SECONDS_AT_MOST)
+        self._tell_of_wait(journal.wait(self.lease, status, None, seconds, cell), status, cell)
+
+    def _tell_of_wait(self, waiting: Postponed, status: RunStatus, cell: Cell, *, silently: bool = False) -> None:
+        thread, run_id = self.thread, self.lease.run_id
         bell.ring_next(waiting.in_line)
         if waiting.metadata is None:
             bell.ring(run_id)
-            return
-        if ending.short_of and self._is_too_late(ending.short_of):
-            return
-        posted = cell_posted(run_id, replace(cell, metadata=waiting.metadata))
-        publish(thread.pk, thread.user_id, posted, status_changed(run_id, ending.status, self.lease.progress.step))
+        elif not silently:
+            posted = cell_posted(run_id, replace(cell, metadata=waiting.metadata))
+            publish(thread.pk, thread.user_id, posted, status_changed(run_id, status, self.lease.progress.step))
 
     def _is_too_late(self, budget: Budget) -> bool:
         """Whether more was allowed between the look at the budget and the wait, when nothing waited that could have

@@ -27,6 +27,7 @@ KEPT = UNCERTAIN | {Effect.IDEMPOTENT}
 ASK_AGAIN = "This call needs the user's approval by now; nothing was done. Propose it again if it is still right."
 SWITCHED_OFF = "The user has switched this tool off; nothing was done."
 NOT_BEGUN = "Not executed: the user stopped the run."
+NOT_BEGUN_YET = "Not executed: Waymark was stopped before it began. It may be run again."
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +174,9 @@ class Steps:
                 gates.wait(self.record)
                 self._run_those_that_may()
         except Cancelled:
-            if not self.held.lost:
+            if self.held.cut_off:
+                self._keep_what_acted()
+            elif not self.held.lost:
                 self._cancel_rest()
             raise
 
@@ -192,7 +195,7 @@ class Steps:
         ready = {call.attempt.action_id: call for call in calls}
         for result in self.executor.run([call.attempt for call in ready.values()]):
             self._ran(ready[result.attempt.action_id], result)
-        if any(call.result is None for call in ready.values()):
+        if self.held.cut_off or any(call.result is None for call in ready.values()):
             self.held.check()
 
     def _ran(self, call: Call, result: Result) -> None:
@@ -200,11 +203,26 @@ class Steps:
         call.result = result = result if call.recorded else self.record.noted(call, result)
         if result.status is ActionStatus.UNKNOWN:
             self.unknown.add(call.digest)
-        if result.attempt.effect in KEPT and not call.recorded and not self.record.is_last(call):
+        waits = self.held.cut_off or self.record.is_last(call)
+        if result.attempt.effect in KEPT and not call.recorded and not waits:
             self.record.outcomes([call])
+
+    def _keep_what_acted(self) -> None:
+        """The step is left to another worker, which runs again what may be, and can look up what is verifiable. What it
+        could not know is recorded: what the other calls have come to, and that they were not begun."""
+        acting = [call for call in self.record.unrecorded if call.attempt.effect in UNCERTAIN and call.started]
+        for call in acting:
+            call.result = call.result or call.attempt.cancelled(NOT_BEGUN_YET)
+        self.record.outcomes([call for call in acting if not _can_be_looked_up(call)])
 
     def _cancel_rest(self) -> None:
         for call in self.record.calls:
             if call.result is None:
                 call.result = call.attempt.cancelled(NOT_BEGUN)
         self.record.outcomes(self.record.unrecorded)
+
+
+def _can_be_looked_up(call: Call) -> bool:
+    """Whether another worker will know what became of a call of which this one does not."""
+    in_doubt = call.result is not None and call.result.status is ActionStatus.UNKNOWN
+    return in_doubt and call.attempt.effect is Effect.VERIFIABLE

@@ -180,7 +180,7 @@ def _in_time(stop: CancelToken | None) -> Iterator[CancelToken]:
     timer = threading.Timer(settings.WAYMARK_SUMMARY_SECONDS, cancel.cancel, ["too late"])
     timer.daemon = True
     timer.start()
-    outer = stop.on_cancel(lambda: cancel.cancel("stopped")) if stop else contextlib.nullcontext()
+    outer = stop.on_cancel(lambda: cancel.cancel(stop.reason)) if stop else contextlib.nullcontext()
     try:
         with outer:
             yield cancel

@@ -36,6 +36,8 @@ from memory import pool
 log = structlog.get_logger(__name__)
 
 POLL_SECONDS = 1
+# How long runs have to write down what their calls have done once they are cut off.
+CUT_OFF_SECONDS = 5.0
 LONGEST_PAUSE = 15.0
 
 
@@ -198,11 +200,12 @@ class ThreadWorker(BaseWorker):
         leases.draining.set()
 
     def _drain(self) -> None:
-        until = time.monotonic() + settings.WAYMARK_DRAIN_SECONDS
-        while leases.held and time.monotonic() < until:
-            time.sleep(0.05)
-        for held in list(leases.held.values()):
-            held.lose("the worker stops")
+        """Hand over: at the next step, then in the middle of one, and at last whatever its thread is at."""
+        _wait_for_runs(settings.WAYMARK_DRAIN_SECONDS)
+        leases.cut_off()
+        _wait_for_runs(CUT_OFF_SECONDS)
+        for run_id in leases.give_up():
+            bell.ring(run_id)
         self.threads.shutdown(wait=False, cancel_futures=True)
         left = self.errands.close()
         self.stopped.set()
@@ -216,3 +219,9 @@ class ThreadWorker(BaseWorker):
             log.warning("worker not signed off", error=str(error))
         pool.close()
         log.info("worker stopped")
+
+
+def _wait_for_runs(seconds: float) -> None:
+    until = time.monotonic() + seconds
+    while leases.held and time.monotonic() < until:
+        time.sleep(0.05)

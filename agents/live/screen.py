@@ -22,7 +22,7 @@ from agents.models import AgentTask, CallStatus, ModelCall, UserAgent
 from agents.planned import current_plan
 from agents.services import assistant_of
 from memory.models import AgentRun, Document, Learning, Note, RunStatus, Thread
-from tools.file_models import WorkspaceFile
+from tools.filing import newest_of
 
 NOTES_SHOWN: Final = 8
 FILES_SHOWN: Final = 6
@@ -168,15 +168,15 @@ def panel(agent: Agentable) -> SafeString:
     tasks = AgentTask.objects.filter(parent=thread)
     learnings = Learning.objects.filter(thread=thread).current()
     runs = AgentRun.objects.filter(thread=thread)
-    files = WorkspaceFile.objects.filter(workspace=thread.pk)
+    files, files_count = newest_of(thread, FILES_SHOWN)
     plan = current_plan(thread.pk)
     ahead = agent.ahead()
     steps = [item for branch in plan for item in branch.subtasks]
     context = {
         "agent": agent,
         "thread": thread,
-        "files": files.order_by("-updated_at")[:FILES_SHOWN],
-        "files_count": files.count(),
+        "files": files,
+        "files_count": files_count,
         "plan": plan,
         "plan_steps": len(steps),
         "plan_closed": sum(not item.is_open for item in steps),

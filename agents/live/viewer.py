@@ -137,7 +137,7 @@ def announcement(events: list[dict[str, Any]]) -> str:
 def _states() -> dict[str, str]:
     return {
         "running": _("The agent is at work."),
-        "retry_wait": _("The model's server fails. The agent tries again soon."),
+        "retry_wait": _("The agent cannot go on right now. It tries again soon."),
         "waiting_budget": _("The budget is spent. The agent waits until you allow more."),
         "succeeded": _("The agent has finished."),
         "cancelled": _("The agent was stopped."),

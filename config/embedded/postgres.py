@@ -13,8 +13,9 @@ from urllib.parse import quote
 from config.embedded.account import Account
 from config.embedded.errors import StartError
 from config.embedded.places import database_directory, run_directory
-from config.embedded.process import Process, spawn
+from config.embedded.process import Process, is_disk_full, spawn
 from config.embedded.programs import postgres_major, postgres_programs
+from memory import disk
 
 DATABASE = "waymark"
 # Protocol 3.0, user and database postgres. A server that is still recovering refuses it; a port probe would not notice.
@@ -52,26 +53,21 @@ class Postgres:
         self._durable = durable
         self._run = run_directory(data, account)
         self._programs = postgres_programs(account)
-        self._files = database_directory(data, account)
-        if self._files.exists():
-            _require_major(self._files)
+        self.files = database_directory(data, account)
+        if self.files.exists():
+            _require_major(self.files)
 
     @property
     def url(self) -> str:
         return self._url(DATABASE)
 
-    @property
-    def files(self) -> Path:
-        """Where the database lies."""
-        return self._files
-
     def spawn(self) -> Process:
-        if not self._files.exists():
+        if not self.files.exists():
             self._create()
-        end_left_behind(self._files)
+        end_left_behind(self.files)
         options = OPTIONS | {"unix_socket_directories": str(self._run)} | ({} if self._durable else NOT_DURABLE)
         settings = [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
-        command = [str(self._programs / "postgres"), "-D", str(self._files), *settings]
+        command = [str(self._programs / "postgres"), "-D", str(self.files), *settings]
         return spawn(command, log=self.log, account=self._account, death_signal=signal.SIGINT)
 
     def is_ready(self) -> bool:
@@ -98,15 +94,15 @@ class Postgres:
 
     def _create(self) -> None:
         """Fill a directory of another name and rename it: one left half-made is never mistaken for a database."""
-        unfinished = self._files.with_name("pg.new")
+        unfinished = self.files.with_name("pg.new")
         shutil.rmtree(unfinished, ignore_errors=True)
         unfinished.mkdir(mode=0o700)
         if self._account:
             os.chown(unfinished, self._account.uid, self._account.gid)
         self._initdb(unfinished)
-        unfinished.rename(self._files)
-        if self._files.parent != self._data:
-            (self._data / "pg").symlink_to(self._files)
+        unfinished.rename(self.files)
+        if self.files.parent != self._data:
+            (self._data / "pg").symlink_to(self.files)
 
     def _initdb(self, directory: Path) -> None:
         """All text in UTF-8, sorted by code point: the order never changes with the operating system's libraries."""
@@ -125,7 +121,9 @@ class Postgres:
             check=False,
         )
         if result.returncode != 0:
-            raise StartError(f"The database could not be created in {directory}:\n{result.stdout}{result.stderr}")
+            words, place = f"{result.stdout}{result.stderr}", directory.parent
+            why = f" {disk.words(place)}." if is_disk_full(words, place) else f"\n{words}"
+            raise StartError(f"The database could not be created in {directory}.{why}")
 
 
 def end_left_behind(files: Path) -> None:

@@ -12,11 +12,13 @@ from typing import Protocol
 
 from config.embedded.account import Account
 from config.embedded.errors import StartError
+from memory import disk
 
 READY_SECONDS = 120.0
 POLL_SECONDS = 0.02
 PR_SET_PDEATHSIG = 1
 PR_SET_NAME = 15
+FULL_DISK = [os.strerror(number) for number in disk.FULL]
 LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
@@ -34,6 +36,7 @@ class Server(Protocol):
 
     name: str
     log: Path
+    files: Path  # where it writes
     stop_signal: signal.Signals
     stop_seconds: float
     last_signal: signal.Signals
@@ -94,7 +97,7 @@ def wait_ready(process: Process, server: Server, seconds: float = READY_SECONDS)
     deadline = time.monotonic() + seconds
     while not server.is_ready():
         if process.poll() is not None:
-            raise StartError(f"{server.name} did not start. Its last words, from {server.log}:\n{tail(server.log)}")
+            raise StartError(f"{server.name} did not start. {last_words(server.log, server.files)}")
         if time.monotonic() > deadline:
             raise StartError(f"{server.name} is not ready after {seconds:.0f} s; see {server.log}.")
         time.sleep(POLL_SECONDS)
@@ -119,8 +122,22 @@ def gone(process: Process, seconds: float) -> bool:
     return True
 
 
-def tail(log: Path, lines: int = 12) -> str:
+def last_words(log: Path, files: Path) -> str:
+    """Why a process ended, for a person: the end of its log, or that the disk of its files is full."""
+    words = tail(log)
+    return f"{disk.words(files)}." if is_disk_full(words, files) else f"Its last words, from {log}:\n{words}"
+
+
+def is_disk_full(words: str, files: Path) -> bool:
+    """Whether a full disk is what ends a process, by what it said, or by the disk of its files: there may have been no
+    room to say it. What PostgreSQL says ends with the advice to restore a backup, so it is kept from people."""
+    return disk.is_full(files) or any(sign in words for sign in FULL_DISK)
+
+
+def tail(log: Path | None, lines: int = 12) -> str:
     """The last lines of a log file, indented; empty when there is none."""
+    if log is None:
+        return ""
     try:
         text = log.read_text(errors="replace")[-8_000:]
     except OSError:

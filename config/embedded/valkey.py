@@ -26,6 +26,7 @@ class Valkey:
         self.log = data / "logs" / "valkey.log"
         self._account = account
         self._run = run_directory(data, account)
+        self.files = self._run
         self._socket = self._run / "valkey.sock"
         self._program = valkey_program(account)
 

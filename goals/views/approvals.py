@@ -12,6 +12,7 @@ from agents.signed_in import SignedInRequest, signed_in
 from goals.context import build
 from goals.inbox import given, lately, offered, questions
 from tools import trust
+from tools.mcp.services import waiting_of
 from tools.models import Trust
 
 
@@ -24,6 +25,7 @@ def approvals(request: SignedInRequest) -> HttpResponse:
         "here": "approvals",
         "shell": shell,
         "questions": questions(request.user, places),
+        "servers_off": waiting_of(request.user),
         "lately": lately(request.user),
         "offers": offered(request.user, places),
         "given": given(request.user, places),

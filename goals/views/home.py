@@ -17,6 +17,7 @@ from goals.feed_shown import shown
 from goals.forms import MessageForm
 from goals.trail import NEEDS, latest_steps, needs, spenders, with_news
 from goals.updates import Kind, cost, updates
+from tools.mcp.services import waiting_of
 
 
 @require_GET
@@ -26,7 +27,7 @@ def home(request: SignedInRequest) -> HttpResponse:
         return redirect("welcome")
     shell, device = build(request.user), looks.device_of(request)
     places = shell.places()
-    waiting = needs(request.user, places)
+    waiting, servers_off = needs(request.user, places), waiting_of(request.user)
     by_itself = "HX-Request" in request.headers  # nobody need look at a page that brings itself up to date
     since = looks.since(request.user, device) if by_itself else looks.look(request.user, device)
     news = looks.by_place(updates(request.user, since, places))
@@ -48,7 +49,8 @@ def home(request: SignedInRequest) -> HttpResponse:
             "counts": {thread: looks.counts(found) for thread, found in news.items()},
             "spent": cost(request.user, since),
             "needs": waiting,
-            "needs_count": len(waiting) + max(0, shell.asked - NEEDS),
+            "servers_off": servers_off,
+            "needs_count": len(waiting) + len(servers_off) + max(0, shell.asked - NEEDS),
             "spend": spenders(request.user, places, shell.spent),
         },
     )

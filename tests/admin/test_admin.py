@@ -337,7 +337,7 @@ def test_a_new_password_of_ones_own_signs_devices_out(desk: Client, staff: User,
 def test_the_index_shows_how_the_parts_are(desk: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     run = AgentRunFactory.create(status=RunStatus.QUEUED)
     AgentRun.objects.filter(pk=run.pk).update(created_at=timezone.now() - timedelta(seconds=99))
-    monkeypatch.setattr("agents.templatetags.health.worker_seen", lambda seconds: False)
+    monkeypatch.setattr("agents.vitals.workers", lambda: 0)
     page = desk.get(reverse("admin:index")).content.decode()
     assert "none seen in the last minute" in page
     assert re.search(r"1 waiting, the oldest for (99|1\d\d) s", page)

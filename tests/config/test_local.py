@@ -2,10 +2,12 @@
 
 from pathlib import Path
 
+import pytest
 from cryptography.fernet import Fernet
 from py_vapid import Vapid02
 
 from config import local
+from config.embedded.errors import StartError
 
 
 def test_keys_are_made_once_and_only_their_owner_may_read_them(tmp_path: Path) -> None:
@@ -25,6 +27,17 @@ def test_keys_of_the_environment_come_first(tmp_path: Path) -> None:
     local.ensure_keys(tmp_path, environment)
     assert environment["WAYMARK_SECRET_KEY"] == "given"
     assert not (tmp_path / "secret_key").exists()
+
+
+def test_field_keys_that_are_gone_are_not_made_anew_beside_a_database(tmp_path: Path) -> None:
+    (tmp_path / "pg").mkdir()
+    with pytest.raises(StartError, match="field_keys is missing beside the database"):
+        local.ensure_keys(tmp_path, {})
+    assert not (tmp_path / "field_keys").exists()
+    (tmp_path / "field_keys").touch()  # they are lost, says whoever runs Waymark
+    environment: dict[str, str] = {}
+    local.ensure_keys(tmp_path, environment)
+    Fernet(environment["WAYMARK_FIELD_KEYS"])
 
 
 def test_several_field_keys_stand_one_on_a_line(tmp_path: Path) -> None:

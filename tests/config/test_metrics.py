@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 from django.test import Client
@@ -12,8 +13,18 @@ from redis import RedisError
 
 from agents.engine import bell, presence, sweeper
 from agents.live.stream import redis_client
+from goals.schedule import Schedule, ScheduleKind
+from memory.ids import least_id
 from memory.models import AgentRun, RunStatus
-from tests.factories import AgentRunFactory, HealthReportFactory, ModelCallFactory
+from tests.factories import (
+    AgentActionFactory,
+    AgentRunFactory,
+    ApprovalFactory,
+    HealthReportFactory,
+    McpServerFactory,
+    ModelCallFactory,
+)
+from tools.models import ActionStatus, Resolution
 
 TOKEN = "long and random"
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -53,6 +64,33 @@ def test_the_state_of_the_whole_is_told(client: Client) -> None:
     sweeper.sweep()
     told = scrape(client)
     assert (told["waymark_lost_runs_rung_total"], told["waymark_queue_depth"]) == (2, 3)
+
+
+def test_what_fails_stands_still_or_waits_for_people_is_told(
+    client: Client, settings: Settings, tmp_path: Path
+) -> None:
+    run = AgentRunFactory(status=RunStatus.FAILED, reason="loop")
+    AgentRunFactory(status=RunStatus.FAILED, reason="loop", id=least_id(timezone.now() - timedelta(days=2)))
+    AgentActionFactory(run=run, status=ActionStatus.UNKNOWN)
+    AgentActionFactory(run=run, status=ActionStatus.UNKNOWN, resolution=Resolution.HAPPENED)
+    ApprovalFactory()
+    McpServerFactory(changed=True)
+    McpServerFactory(error="It does not answer.")
+    McpServerFactory(error="It does not answer.", enabled=False)
+    past = timezone.now() - timedelta(minutes=10)
+    for soon, paused in ((past, False), (past, True), (timezone.now(), False)):
+        schedule = {"kind": ScheduleKind.ONCE, "next_at": soon, "paused": paused}
+        Schedule.objects.create(thread=run.thread, user=run.thread.user, **schedule)
+    report = HealthReportFactory(name="stuck_runs")
+    HealthReportFactory(name="stuck_runs", at=timezone.now() + timedelta(hours=1), by_hand=True)
+    settings.DATA_DIR = tmp_path
+    told = scrape(client)
+    assert told["waymark_runs_failed_last_day.loop"] == 1
+    assert (told["waymark_unknown_outcomes"], told["waymark_approvals_waiting"]) == (1, 1)
+    assert (told["waymark_mcp_servers_away.changed"], told["waymark_mcp_servers_away.error"]) == (1, 1)
+    assert told["waymark_schedules_overdue"] == 1
+    assert told["waymark_health_looked_timestamp_seconds"] == pytest.approx(report.at.timestamp())
+    assert any(name.startswith("waymark_disk_free_bytes./") and free > 0 for name, free in told.items())
 
 
 def test_without_redis_the_rest_is_told(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:

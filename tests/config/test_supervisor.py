@@ -1,10 +1,13 @@
 """Keeping processes alive, with processes that only sleep."""
 
+import contextlib
 import gc
 import os
+import re
 import signal
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -19,11 +22,16 @@ pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threade
 
 
 @pytest.fixture
-def supervisor() -> Iterator[Supervisor]:
+def console() -> Console:
+    return Console()
+
+
+@pytest.fixture
+def supervisor(console: Console) -> Iterator[Supervisor]:
     before = {sig: signal.getsignal(sig) for sig in SIGNALS}
     gc.collect()  # no child may finalise what belongs to threads that it does not have
     gc.freeze()
-    yield Supervisor(Console())
+    yield Supervisor(console)
     gc.unfreeze()
     signal.set_wakeup_fd(-1)
     for sig, handler in before.items():
@@ -66,6 +74,19 @@ def test_who_does_not_stop_in_time_is_ended(supervisor: Supervisor, tmp_path: Pa
     assert child.poll() == -signal.SIGKILL
 
 
+def test_for_whom_is_waited_and_how_long_is_said_once(
+    supervisor: Supervisor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("config.supervisor.QUIET_SECONDS", 0)
+    with supervisor:
+        for name in ("Worker-1", "Worker-2"):
+            log = tmp_path / name
+            start = partial(sleeper, log, stubborn=True)
+            supervisor.add(Service(name, start, 0, None, stop_seconds=1))
+    words = "Worker-1 and Worker-2 still at work; waiting 1 s at most. Ctrl-C again does not wait."
+    assert capsys.readouterr().out.count(words) == 1
+
+
 def test_another_ctrl_c_does_not_wait(supervisor: Supervisor, tmp_path: Path) -> None:
     began = time.monotonic()
     with supervisor:
@@ -75,33 +96,65 @@ def test_another_ctrl_c_does_not_wait(supervisor: Supervisor, tmp_path: Path) ->
     assert time.monotonic() - began < 5
 
 
-def test_what_dies_again_and_again_is_given_up(supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("config.supervisor.LONGEST_WAIT", 0.01)
+    monkeypatch.setattr("config.supervisor.PATIENCE_SECONDS", 0.05)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_what_dies_again_and_again_is_given_up(supervisor: Supervisor) -> None:
     starts = []
 
     def start() -> Forked:
         starts.append(1)
         return fork(lambda: os._exit(3), log=None)
 
-    with pytest.raises(StartError, match="6 times in a row"), supervisor:
+    with pytest.raises(StartError) as caught, supervisor:
         supervisor.add(Service("Broken", start, 0, None))
         supervisor.run()
-    assert len(starts) == 6
+    assert str(caught.value) == f"Broken ended with code 3, {len(starts)} times in a row."
+    assert len(starts) >= 2
 
 
-def test_who_is_killed_again_and_again_has_no_last_words(
-    supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr("config.supervisor.LONGEST_WAIT", 0.01)
+@pytest.mark.usefixtures("impatient")
+def test_who_is_killed_again_and_again_has_no_last_words(supervisor: Supervisor, tmp_path: Path) -> None:
     (tmp_path / "log").write_text("worker started")
 
     def start() -> Forked:
         return fork(lambda: os.kill(os.getpid(), signal.SIGKILL), log=None)
 
-    with pytest.raises(StartError) as caught, supervisor:
+    with pytest.raises(StartError, match=r"^Worker was killed by signal 9, \d+ times in a row\.$"), supervisor:
         supervisor.add(Service("Worker", start, 0, tmp_path / "log"))
         supervisor.run()
-    assert str(caught.value) == "Worker was killed by signal 9, 6 times in a row."
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_full_disk_is_named_and_waited_for(
+    supervisor: Supervisor, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whatever it has said besides: PostgreSQL advises to restore a backup."""
+    log, starts = tmp_path / "log", []
+
+    def start() -> Forked:
+        starts.append(1)
+        time.sleep(0.02)
+        if len(starts) > 10:
+            return fork(lambda: _ctrl_c_soon(os.getppid(), 0), log=None)
+        log.write_text(
+            "PANIC:  could not write to file: No space left on device\n"
+            "HINT:  If you are sure there is no data corruption, use the last backup to recover.\n"
+        )
+        return fork(lambda: os._exit(1), log=None)
+
+    with supervisor:
+        supervisor.add(Service("PostgreSQL", start, 0, log, files=tmp_path))
+        supervisor.run()
+    told = capsys.readouterr().out
+    assert f"PostgreSQL ended with code 1. The disk that holds {tmp_path} is full. Free some space" in told
+    assert "HINT" not in told
+    assert "PostgreSQL started again" in told
+    assert len(starts) == 11
 
 
 def test_who_does_not_fit_the_database_is_not_started_again(
@@ -119,6 +172,24 @@ def test_who_does_not_fit_the_database_is_not_started_again(
         supervisor.run()
     assert len(starts) == 1
     assert "Worker does not start: the program was changed while Waymark runs" in capsys.readouterr().out
+
+
+def test_what_happens_is_kept_with_its_time(supervisor: Supervisor, console: Console, tmp_path: Path) -> None:
+    console.log = tmp_path / "up.log"
+    with supervisor:
+        supervisor.add(Service("Worker", lambda: sleeper(tmp_path / "log"), 0, None))
+    assert re.fullmatch(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ  Stopping …\n", console.log.read_text())
+
+
+def test_a_console_that_cannot_be_written_to_ends_nothing(console: Console, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as a file on a full disk."""
+    with open("/dev/full", "w") as full:
+        monkeypatch.setattr("sys.stdout", full)
+        console.log = Path("/dev/full")
+        console.say("Stopping …")
+        monkeypatch.undo()
+        with contextlib.suppress(OSError):
+            full.close()
 
 
 def test_ctrl_c_while_starting_ends_the_start(supervisor: Supervisor) -> None:

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import signal
 import socket
 from collections.abc import Iterator
@@ -80,6 +81,14 @@ def test_a_taken_port_is_said_before_anything_is_started(folder: Path) -> None:
     assert not (folder / "data" / "pg").exists()
 
 
+def test_lost_field_keys_are_said_before_anything_is_started(folder: Path) -> None:
+    (folder / "data" / "pg").mkdir(parents=True)
+    program = up(folder)
+    assert program.end() == 1
+    assert f"{folder}/data/field_keys is missing beside the database" in program.output
+    assert not list((folder / "data" / "pg").iterdir())
+
+
 def test_a_second_copy_on_the_same_data_is_refused(running: Program) -> None:
     data = running.wait_for(r"Data +(\S+)")
     second = Program("manage.py", "up", "--data", data, "--port", "0")
@@ -111,9 +120,26 @@ def test_what_is_killed_is_started_again(running: Program) -> None:
         running.child(name).kill()
         running.wait_for(f"{shown} was killed by signal 9")
         running.wait_for(f"{shown} started again")
+        kept = (Path(running.wait_for(r"Data +(\S+)")) / "logs" / "up.log").read_text()
+        assert re.search(rf"^20\S+T\S+Z  {shown} was killed by signal 9$", kept, re.MULTILINE)
     _web_process(running, address).kill()
     assert status_of(f"{address}/healthz") == 200
     assert status_of(f"{address}/accounts/login/") == 200
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize(("name", "part"), [("bin/postgres", "Database"), ("valkey-server", "Redis")])
+def test_a_server_that_hangs_is_told_of_by_whoever_is_asked(running: Program, name: str, part: str) -> None:
+    address, data = running.wait_for(READY), running.wait_for(r"Data +(\S+)")
+    server = running.child(name)
+    server.suspend()
+    try:
+        assert status_of(f"{address}/readyz") == 503
+        command = Program("manage.py", "health", WAYMARK_DATA=data)
+        assert command.end() == 1
+    finally:
+        server.resume()
+    assert f"{part}: does not answer" in command.output
 
 
 @pytest.mark.faults

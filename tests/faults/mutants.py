@@ -25,7 +25,7 @@ def no_fence() -> None:
     self-fence and a renewal that is refused, is out of the way: the fence is for the moment between the last look at
     either and the write."""
     no_self_fence()
-    Held.lose = lambda self, why: None  # type: ignore[method-assign]
+    Held.lose = lambda self: None  # type: ignore[method-assign]
     statements = ((steps, "REPLY"), (steps, "OUTCOME"), (steps, "CALL_AGAIN"), (end, "FINAL"), (claim, "TAKE"))
     for module, name in statements:
         sql = getattr(module, name)

@@ -2,6 +2,7 @@
 (invariant I15, case FIL-03)."""
 
 import os
+import signal
 from pathlib import Path
 
 import psutil
@@ -60,6 +61,25 @@ def test_i15_a_stop_ends_a_command_and_its_outcome_is_known(goal: Goal, environm
     action = AgentAction.objects.get()
     assert action.status == "done"
     assert action.output.startswith("It was stopped by the user after ")
+
+
+def test_a_command_that_the_end_of_its_worker_cuts_off_was_stopped_by_nobody(
+    goal: Goal, environment: dict[str, str], llm: LLMServer
+) -> None:
+    """It is recorded what it did, its run goes on in the next worker, and no worker has died (invariant I18)."""
+    with worker(**environment, WAYMARK_DRAIN_SECONDS="0.2") as first:
+        services.send_message(goal.thread, "Sleep")
+        wait_until(lambda: sleepers() != [], 60)
+        first.send(signal.SIGTERM)
+        assert first.is_dead(30)
+    assert (run_of(goal).status, run_of(goal).recoveries) == (RunStatus.QUEUED, 0)
+    action = AgentAction.objects.get()
+    assert action.status == "done"
+    assert action.output.startswith("It was cut off after ")
+    assert "Waymark was stopped in the middle of it, by nobody's wish; it may be run again." in action.output
+    with worker(**environment):
+        wait_until(lambda: run_of(goal).status == RunStatus.SUCCEEDED, 60)
+    assert run_of(goal).recoveries == 0
 
 
 def test_fil_03_a_killed_worker_leaves_no_command_behind_and_it_is_not_run_again(

@@ -52,11 +52,11 @@ def test_a_message_wakes_the_worker_which_answers_it(goal: Goal, llm: LLMServer)
     with running("manage.py", "worker"):
         services.send_message(goal.thread, "Note: new shoes")
         wait_until(lambda: ended(goal))
-        wait_until(lambda: presence.worker_seen(60))
+        wait_until(lambda: presence.workers_alive(60) > 0)
 
     assert Note.objects.get().title == "Shoes"
     assert ThreadMessage.objects.filter(thread=goal.thread).last().content == "Noted."  # type: ignore[union-attr]
-    assert not presence.worker_seen(60), "it signs off when it stops"
+    assert not presence.workers_alive(60), "it signs off when it stops"
 
 
 def test_many_runs_share_one_worker_at_the_same_time(goal: Goal, llm: LLMServer) -> None:

@@ -99,6 +99,16 @@ def api_of(goal: Goal) -> str:
     return f"/api/v1/goals/{goal.pk}/files"
 
 
+def test_the_panel_shows_what_lies_there_whoever_put_it_there(browser: Client, goal: Goal, folder: Folder) -> None:
+    """As the page of all files does: a command that was killed with its worker has said nothing of what it did."""
+    browser.post(page(goal), {"files": [upload("mine.txt")]})
+    (folder.files / "d").mkdir()
+    (folder.files / "d" / "left.txt").write_text("by a command")
+    panel = browser.get(f"/goals/{goal.pk}/").text.partition('id="panel-files"')[2].partition("</details>")[0]
+    assert re.findall(r'dir="auto">([^<]*)</span>', panel) == ["d/left.txt", "mine.txt"]
+    assert re.search(r"Files <span[^>]*>2</span>", panel)
+
+
 def test_the_page_lists_saves_takes_in_and_deletes_without_script(browser: Client, goal: Goal, folder: Folder) -> None:
     assert "No files yet" in browser.get(page(goal)).text
     answer = browser.post(page(goal), {"files": [upload(), upload("<b>&.py", b"print()")]}, follow=True)

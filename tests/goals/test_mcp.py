@@ -21,13 +21,13 @@ from agents.services import assistant_of
 from memory.pool import orm
 from tests.factories import UserFactory, bearer
 from tests.mcp_server import FakeMcp, fake_mcp, says, tool
-from tools.base import ToolContext, ToolError
+from tools.base import BrokeOff, ToolContext, ToolError
 from tools.cancel import CancelToken
 from tools.mcp import catalogue, loop, services, sessions
 from tools.mcp.models import McpServer
 from tools.mcp.offered import offered_to
 from tools.mcp.program_list import programs_from
-from tools.mcp.tool import Anything, BrokeOff, McpTool
+from tools.mcp.tool import Anything, McpTool
 from tools.models import Trust
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -79,6 +79,7 @@ def test_tools_stand_under_what_they_are_about(client: Client, goal: Goal) -> No
         "The web",
         "Plans, helpers and times",
         "What was done, and undoing it",
+        "More",
     ]
     assert dict(groups)["Notes and memory"] == "12 of 12 on"
     assert "11 of 12 on" in save(client, goal, **{"mode-create_note": "off"})

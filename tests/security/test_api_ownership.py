@@ -17,7 +17,7 @@ from agents.api.base import Access
 from agents.budgets.models import Budget
 from agents.engine import bell
 from agents.models import DeviceToken, ModelPrice, UserAgent
-from agents.plans import PlannedTask, make_plan
+from agents.plans import PlannedStep, PlannedTask, make_plan
 from agents.services import assistant_of
 from goals import measuring, schedules
 from goals.models import Feed, FeedItem, Goal, Look, Measurement, Notice, PushDevice, Schedule, Target
@@ -190,7 +190,7 @@ def person() -> Person:
     AgentActionFactory(run=run, summary=mark, undo={"changes": [learned]})
     ids["message_id"] = ThreadMessage.objects.get(thread=goal.thread, source="user").pk
     for thread in (goal.thread, assistant_of(user).thread):
-        make_plan(thread, [PlannedTask(title=mark, subtasks=[mark])])
+        make_plan(thread, [PlannedTask(title=mark, subtasks=[PlannedStep(title=mark)])])
     ids["schedule_id"] = schedules.add(goal.thread, "every day 8:00", mark).pk
     measuring.set_target(goal.thread, mark, 5, date(2099, 1, 1))
     ids["measurement_id"] = measuring.measure(goal.thread, 3, note=mark).pk

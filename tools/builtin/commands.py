@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Final
 from uuid import UUID
@@ -10,15 +11,30 @@ from uuid import UUID
 from django.conf import settings
 from pydantic import Field
 
+from memory.pool import DATABASE_AWAY, shortage
 from memory.text import clip
 from tools import files
-from tools.base import Arguments, Effect, Outcome, Reversal, Risk, Tool, ToolContext, ToolError, Topic, Wording
+from tools.base import (
+    Arguments,
+    Effect,
+    Outcome,
+    Reversal,
+    Risk,
+    Tool,
+    ToolContext,
+    ToolError,
+    ToolSpec,
+    Topic,
+    Wording,
+)
+from tools.cancel import BY_USER
 from tools.changes import Change, UndoRecord
 from tools.file_models import Writer
 from tools.file_settling import is_all_agents_own, remember_folders, settle, sources_of
 from tools.sandbox import selftest
+from tools.sandbox.disk import NEARLY_FULL, is_nearly_full
 from tools.sandbox.listing import Scan
-from tools.sandbox.run import Ended, Ending, run
+from tools.sandbox.run import Ended, Ending, NotStarted, run
 
 # Of more files than this what a command did is not kept: nobody looks through such a list.
 MOST_CHANGES: Final = 500
@@ -54,7 +70,7 @@ class RunCmd(Tool[Command]):
     topic = Topic.FILES
     description = (
         "Run a program in a sandbox, in your workspace: no network, no input, nothing outside of the workspace. For "
-        "example `ruff check src` or `python3 report.py`. Programs that can do anything need the user's approval."
+        "example `grep -rn total src` or `python3 report.py`. Programs that can do anything need the user's approval."
     )
     wording = Wording("terminal", "Run a command", "Running a command", "Ran a command", "Could not run a command")
     effect = Effect.NON_IDEMPOTENT
@@ -69,6 +85,16 @@ class RunCmd(Tool[Command]):
 
     def withheld(self) -> str:
         return selftest.reason()
+
+    def spec(self) -> ToolSpec:
+        """With what there is here, so that nobody loses a step, or an approval, on finding out."""
+        spec, there = super().spec(), selftest.programs()
+        if there is None:
+            return spec
+        has = [each for each in selftest.PROGRAMS if each in there]
+        lacks = [each for each in selftest.PROGRAMS if each not in there]
+        parts = [f"{verb}: {', '.join(names)}." for verb, names in (("Here are", has), ("Not here", lacks)) if names]
+        return replace(spec, description=" ".join([spec.description, *parts]))
 
     def risk_of(self, arguments: Command) -> Risk:
         try:
@@ -99,20 +125,29 @@ class RunCmd(Tool[Command]):
         if why := selftest.reason():
             raise ToolError(why)
         argv = words_of(arguments.command)
+        if is_nearly_full():
+            raise ToolError(f"{NEARLY_FULL} Nothing was run.")
         hand = files.Hand(Writer.COMMAND, context.sources)
         try:
             folder = files.ready(context.thread_id)
             _, before = settle(context.thread_id, files.Hand(Writer.USER, context.sources), keep=True)
-        except files.FileRefused as refused:
-            raise ToolError(f"{refused} Nothing was run.") from refused
-        sources = sources_of(context.thread_id, before.files.values())
+            sources = sources_of(context.thread_id, before.files.values())
+        except (files.FileRefused, OSError) as refused:
+            raise ToolError(f"{files.reason(refused)} Nothing was run.") from refused
+        except DATABASE_AWAY as error:
+            raise ToolError(f"{shortage(error) or 'The database was away.'} Nothing was run.") from error
+        if over := _over(before):
+            raise ToolError(f"{over} Nothing was run. Delete files first.")
         context.cancel.check()
-        ended = run(folder, argv, context.cancel)
+        try:
+            ended = run(folder, argv, context.cancel)
+        except NotStarted as error:
+            raise ToolError(f"The sandbox cannot be started: {files.reason(error)} Nothing was run.") from error
         changes, after = _looked_up(context.thread_id, hand)
         remember_folders(context.thread_id, after.folders - before.folders)
         sources += sources_of(context.thread_id, after.files.values())
         record = _record(changes, after.odd - before.odd, whole=after.whole)
-        told, summary = _told(ended, changes), _summary(arguments, ended)
+        told, summary = _told(ended, changes, _over(after)), _summary(arguments, ended)
         return Outcome(told, summary, record, sources=list(dict.fromkeys(sources)))
 
 
@@ -182,30 +217,44 @@ def _summary(arguments: Command, ended: Ended) -> str:
     return f"{clip(arguments.command, 80)}{how}"
 
 
-def _told(ended: Ended, changes: Sequence[Change]) -> str:
+def _over(scan: Scan) -> str:
+    """By how much there is too much in a workspace, as a sentence; empty when there is not."""
+    most = settings.WAYMARK_WORKSPACE_BYTES
+    if scan.bytes <= most:
+        return ""
+    return f"The workspace is full: it holds {files.in_words(scan.bytes)}, and may hold {files.in_words(most)}."
+
+
+def _told(ended: Ended, changes: Sequence[Change], over: str) -> str:
     output = ended.output.text().strip("\n")
-    lines = [_how_it_ended(ended), *_what_changed(changes)]
+    lines = [_how_it_ended(ended), *([over] if over else ()), *_what_changed(changes)]
     if ended.output.dropped:
         lines.append(f"It wrote {ended.output.total:,} bytes; {ended.output.dropped:,} of them are left out below.")
     return "\n".join([*lines, "Output:", output] if output else [*lines, "It wrote nothing."])
 
 
 def _killed(ended: Ended) -> str:
-    how = "stopped by the user" if ended.ending is Ending.STOPPED else "killed"
+    how = BY_USER if _is_by_user(ended) else "cut off" if ended.ending is Ending.STOPPED else "killed"
     return f"{how} after {ended.seconds:.1f} s"
+
+
+def _is_by_user(ended: Ended) -> bool:
+    return ended.ending is Ending.STOPPED and ended.why == BY_USER
 
 
 def _how_it_ended(ended: Ended) -> str:
     if ended.ending is Ending.OVER:
         missing = " Is there such a program?" if ended.code == _NOT_FOUND else ""
         return f"Exit code {ended.code} after {ended.seconds:.1f} s.{missing}"
-    why = _why_killed(ended.ending)
+    why = _why_killed(ended)
     return f"It was {_killed(ended)}{f': {why}' if why else '.'} What it had changed by then is changed."
 
 
-def _why_killed(ending: Ending) -> str:
+def _why_killed(ended: Ended) -> str:
     most = files.in_words(settings.WAYMARK_WORKSPACE_BYTES)
-    match ending:
+    match ended.ending:
+        case Ending.STOPPED if not _is_by_user(ended):
+            return f"{ended.why}; it may be run again."
         case Ending.TIME:
             return "that is the longest a command may take. If it waited for input or a terminal: there is none."
         case Ending.MEMORY:
@@ -216,6 +265,8 @@ def _why_killed(ending: Ending) -> str:
             return f"the workspace held more than {most} or {settings.WAYMARK_WORKSPACE_FILES:,} files."
         case Ending.OUTPUT:
             return "it wrote without end."
+        case Ending.DISK:
+            return "the disk of this server is nearly full."
     return ""
 
 

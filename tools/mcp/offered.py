@@ -30,6 +30,22 @@ def find(user_id: int, name: str) -> McpTool | None:
     return None
 
 
+def why_off(user_id: int, name: str) -> str:
+    """Why an agent is not offered a tool that the user has agreed to, as a sentence; empty when there is no such."""
+    tool = find(user_id, name)
+    if tool is None:
+        return ""
+    server = McpServer.objects.only("enabled", "changed").get(pk=tool.server_id)
+    if not server.enabled:
+        return f"The user has switched the server {tool.server} off."
+    if server.changed:
+        return (
+            f"The server {tool.server} describes its tools differently now, so they are off until the user has looked "
+            "at them, under Settings, MCP servers."
+        )
+    return f"The tool {name} is off for this agent."
+
+
 def _rows(user_id: int) -> QuerySet[McpServer]:
     """Without what runs need nothing of: of a large server all that it offers is a megabyte."""
     return McpServer.objects.filter(user_id=user_id).defer("seen", "said")

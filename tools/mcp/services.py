@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import orjson
 from django.contrib.auth.models import User
 from django.db import transaction
+from django.db.models import Q, QuerySet
 
 from memory.secrets import seal
 from tools import trust
@@ -208,6 +209,13 @@ def switch(server: McpServer, *, on: bool) -> None:
     McpServer.objects.filter(pk=server.pk).update(enabled=on)
     if not on:
         sessions.forget(server.pk)
+
+
+def waiting_of(user: User) -> QuerySet[McpServer]:
+    """The servers that stay off until their user acts: they describe a tool differently now, or a sign-in is over."""
+    over = Q(sign_in__signed_in_at__isnull=False, sign_in__sealed_tokens="")
+    mine = McpServer.objects.for_user(user).filter(Q(changed=True) | over, enabled=True)
+    return mine.only("name", "label", "changed")
 
 
 def remove(server: McpServer) -> None:

@@ -7,10 +7,22 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from django.conf import settings
-from pydantic import ConfigDict
+from pydantic import ConfigDict, ValidationError
 
 from memory.text import clean, clip
-from tools.base import Arguments, Effect, HowFar, Outcome, Reversal, Risk, Tool, ToolContext, ToolError, ToolSpec
+from tools.base import (
+    Arguments,
+    BrokeOff,
+    Effect,
+    HowFar,
+    Outcome,
+    Reversal,
+    Risk,
+    Tool,
+    ToolContext,
+    ToolError,
+    ToolSpec,
+)
 from tools.cancel import Cancelled
 from tools.mcp import catalogue, loop, results, sessions
 from tools.mcp.bearer import challenge_of, is_refusal
@@ -53,10 +65,6 @@ class Latest:
             listener(news)
 
 
-class BrokeOff(Exception):
-    """A call was sent, and its server has not said what became of it."""
-
-
 class TookTooLong(BrokeOff):
     pass
 
@@ -70,7 +78,7 @@ class StoppedMidway(BrokeOff):
 
 
 class ServerBrokeDown(BrokeOff):
-    pass
+    """It has answered, and its answer does not say what became of the call."""
 
 
 class McpTool(Tool[Anything]):
@@ -154,29 +162,31 @@ class McpTool(Tool[Anything]):
     def _broken(self, error: Exception, target: Target, *, was_sent: bool) -> Exception:
         """What to raise. Only reads: nothing can have happened, whatever went wrong."""
         if isinstance(error, Cancelled):
-            return StoppedMidway() if was_sent and self.effect is not Effect.PURE else error
-        kind, said = _told(error)
-        words = without_credentials(said, target)
+            return StoppedMidway(str(error)) if was_sent and self.effect is not Effect.PURE else error
+        kind, how, said = _told(error)
+        said = without_credentials(said, target)
         if kind is None or not was_sent or self.effect is Effect.PURE:
-            return ToolError(words, (self.source,))
-        return kind(words)
+            return ToolError(f"{how[:1].upper()}{how[1:]}{f': {said}' if said else '.'}", (self.source,))
+        return kind(how, said, (self.source,) if said else ())
 
 
-def _told(error: Exception) -> tuple[type[BrokeOff] | None, str]:
-    """What went wrong, and in words; None: the server has refused the call, so nothing happened."""
+def _told(error: Exception) -> tuple[type[BrokeOff] | None, str, str]:
+    """What went wrong, in words of ours, and in the server's; None: it has refused the call, so nothing happened."""
     from mcp import MCPError
     from mcp_types import CONNECTION_CLOSED, INVALID_PARAMS, METHOD_NOT_FOUND, REQUEST_TIMEOUT
 
     if isinstance(error, TimeoutError):
-        return TookTooLong, "The server took too long."
+        return TookTooLong, "the server took too long", ""
+    if isinstance(error, ValidationError):
+        return ServerBrokeDown, "the server failed", words_of(error)
     if not isinstance(error, MCPError):
-        return ServerWentAway, f"The connection to the server broke ({type(error).__name__})."
+        return ServerWentAway, "the connection to the server broke", ""
     if is_refusal(error):
-        return None, f"Nothing was done. {error.message}"
+        return None, "nothing was done", error.message
     if error.code in (INVALID_PARAMS, METHOD_NOT_FOUND):
-        return None, f"The server did not take the call: {error.message}"
+        return None, "the server did not take the call", error.message
     if error.code == REQUEST_TIMEOUT:
-        return TookTooLong, "The server took too long."
+        return TookTooLong, "the server took too long", ""
     if error.code == CONNECTION_CLOSED:
-        return ServerWentAway, "The server ended."
-    return ServerBrokeDown, f"The server failed: {words_of(error)}"
+        return ServerWentAway, "the server ended", ""
+    return ServerBrokeDown, "the server failed", words_of(error)

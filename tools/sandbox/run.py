@@ -22,13 +22,15 @@ from django.conf import settings
 from tools.cancel import CancelToken
 from tools.sandbox import seccomp
 from tools.sandbox.box import walled, workspace_room
+from tools.sandbox.disk import is_nearly_full
 from tools.sandbox.folder import Folder
 from tools.sandbox.output import Output
 from tools.sandbox.watch import memory_of, processes_below, unnamed_bytes, wait_for_end
 
-# Seconds between two looks at the processes, and at the files; how long the last process may take to be gone.
+# Seconds between two looks, and how long the last process may take to be gone. Looking at many files takes long: it is
+# done for a tenth of the time.
 _LOOK: Final = 0.05
-_LOOK_AT_FILES: Final = 0.5
+_PAUSES: Final = 9
 _GONE_WITHIN: Final = 3.0
 _STARTED_WITHIN: Final = 15.0
 # A command that writes more than this is of no use to anybody. Bytes.
@@ -45,12 +47,18 @@ class Ending(StrEnum):
     PROCESSES = "processes"
     FILES = "files"
     OUTPUT = "output"
+    DISK = "disk"
+
+
+class NotStarted(OSError):
+    """The sandbox cannot be started."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
     """
     code: of its exit; None when it was ended. clean: whether nothing of it is left, which is certain.
+    why: it was stopped (`tools.cancel`), else empty.
     """
 
     ending: Ending
@@ -58,6 +66,7 @@ class Ended:
     output: Output
     seconds: float
     clean: bool
+    why: str = ""
 
 
 @dataclass(slots=True)
@@ -68,9 +77,10 @@ class _Watch:
     folder: Folder
     cancel: CancelToken
     seconds: float
+    is_trial: bool
     output: Output = field(default_factory=Output)
     began: float = field(default_factory=time.monotonic)
-    files_at: float = field(default_factory=time.monotonic)
+    files_due: float = 0.0
 
     def ending(self) -> Ending | None:
         if self.cancel.is_set():
@@ -79,6 +89,8 @@ class _Watch:
             return Ending.TIME
         if self.output.total > MOST_OUTPUT:
             return Ending.OUTPUT
+        if not self.is_trial and is_nearly_full():
+            return Ending.DISK
         return self._crowded() or self._full()
 
     def _crowded(self) -> Ending | None:
@@ -90,27 +102,37 @@ class _Watch:
         return Ending.MEMORY if memory_of(pids) > settings.WAYMARK_COMMAND_MEMORY else None
 
     def _full(self) -> Ending | None:
-        if time.monotonic() - self.files_at < _LOOK_AT_FILES:
+        if (since := time.monotonic()) < self.files_due:
             return None
         scan = self.folder.scan(settings.WAYMARK_WORKSPACE_FILES)
         unnamed = unnamed_bytes(processes_below(self.pid, settings.WAYMARK_COMMAND_PROCESSES * 2 + 10))
-        self.files_at = time.monotonic()
+        now = time.monotonic()
+        self.files_due = now + _PAUSES * (now - since)
         is_over = not scan.whole or scan.bytes + unnamed > settings.WAYMARK_WORKSPACE_BYTES
         return Ending.FILES if is_over else None
 
 
-def run(folder: Folder, argv: Sequence[str], cancel: CancelToken, seconds: float | None = None) -> Ended:
+def run(
+    folder: Folder,
+    argv: Sequence[str],
+    cancel: CancelToken,
+    seconds: float | None = None,
+    *,
+    is_trial: bool = False,
+) -> Ended:
     """Run a command to its end, which comes after `seconds` (WAYMARK_COMMAND_SECONDS) at the latest.
 
     Args:
         folder: which is there; when it goes meanwhile, with its agent, it is not made anew.
+        is_trial: of the sandbox itself, which a disk that is nearly full says nothing about.
 
     Raises:
-        OSError: the sandbox cannot be started.
+        NotStarted: nothing was run.
+        OSError: the sandbox did not come about in time, or broke.
     """
     limit = settings.WAYMARK_COMMAND_SECONDS if seconds is None else seconds
     with _started(folder, list(argv)) as (process, first):
-        watch = _Watch(process.pid, folder, cancel, limit)
+        watch = _Watch(process.pid, folder, cancel, limit, is_trial)
         with cancel.on_cancel(lambda: _kill(process)):
             ending = _followed(process, watch)
         code = _killed(process)
@@ -118,7 +140,7 @@ def run(folder: Folder, argv: Sequence[str], cancel: CancelToken, seconds: float
     if cancel.is_set():
         ending = Ending.STOPPED
     seconds = time.monotonic() - watch.began
-    return Ended(ending, code if ending is Ending.OVER else None, watch.output, seconds, clean)
+    return Ended(ending, code if ending is Ending.OVER else None, watch.output, seconds, clean, cancel.reason)
 
 
 @contextlib.contextmanager
@@ -138,6 +160,8 @@ def _started(folder: Folder, argv: list[str]) -> Iterator[tuple[subprocess.Popen
                     start_new_session=True,
                     cwd="/",
                 )
+        except OSError as error:
+            raise NotStarted(*error.args) from error
         finally:
             os.close(tell)
         try:

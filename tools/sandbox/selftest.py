@@ -24,6 +24,9 @@ from tools.sandbox.run import Ending, run
 
 log = structlog.get_logger(__name__)
 
+PROGRAMS: Final = ("python3", "pip", "pytest", "ruff", "node")
+"""What agents like to use where it is there; of these they are told."""
+
 _SECONDS: Final = 20.0
 _PATIENCE: Final = 5.0
 # Each line of its output is a name and what was found. Only a shell and what stands beside it are needed.
@@ -44,6 +47,7 @@ spaces=refused; unshare --user true 2>/dev/null && spaces=made; command -v unsha
 echo spaces "$spaces"
 echo input "$(stat -Lc %t:%T /proc/self/fd/0)"
 echo workspace "$(echo probe > probe && cat probe)"
+echo programs "$(for each in PROGRAMS; do command -v "$each" > /dev/null && echo "$each"; done | tr '\n' ' ')"
 setsid sleep 600 > /dev/null 2>&1 &
 """
 
@@ -84,6 +88,7 @@ _CHECKS: Final = (
 _lock = threading.Lock()
 _reason: str | None = None
 _tried_at = 0.0
+_programs: frozenset[str] | None = None
 
 
 def reason() -> str:
@@ -95,6 +100,11 @@ def reason() -> str:
         return "Commands are withheld: the sandbox is being tried."
     _lock.release()
     return renew()
+
+
+def programs() -> frozenset[str] | None:
+    """Which of `PROGRAMS` there were inside when it was tried last; None when it was not, or did not start."""
+    return _programs
 
 
 def renew() -> str:
@@ -129,14 +139,20 @@ def tried() -> str:
 
 
 def _tried_in(folder: Folder) -> str:
+    global _programs
     folder.make()
-    ended = run(folder, ["/bin/sh", "-c", _PROBES.replace("CALLS", _calls())], CancelToken(), _SECONDS)
+    script = _PROBES.replace("CALLS", _calls()).replace("PROGRAMS", " ".join(PROGRAMS))
+    ended = run(folder, ["/bin/sh", "-c", script], CancelToken(), _SECONDS, is_trial=True)
     if ended.ending is not Ending.OVER or ended.code != 0:
         words = ended.output.text().strip().splitlines()
         return f"the sandbox could not be started: {words[-1] if words else ended.ending}"
     if not ended.clean:
         return "a process outlived its command"
     found = dict(line.partition(" ")[::2] for line in ended.output.text().splitlines())
+    there = frozenset(found.get("programs", "").split())
+    if there != _programs:
+        log.info("programs for commands", here=sorted(there))
+    _programs = there
     return _first_broken(found)
 
 
@@ -161,8 +177,8 @@ def _given() -> set[str]:
 
 def forget() -> None:
     """Forget what was found, in a process that was forked."""
-    global _reason, _lock
-    _reason, _lock = None, threading.Lock()
+    global _reason, _programs, _lock
+    _reason, _programs, _lock = None, None, threading.Lock()
 
 
 os.register_at_fork(after_in_child=forget)

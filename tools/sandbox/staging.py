@@ -87,16 +87,21 @@ class Kept:
 
 
 def stage(staged: Path, chunks: Iterable[bytes]) -> Content:
-    """Write a content to a place of its own, and make it last."""
+    """Write a content to a place of its own, and make it last; nothing is left of what cannot be written as a whole."""
     digest, size = hashlib.sha256(), 0
-    with staged.open("wb") as file:
-        for chunk in chunks:
-            digest.update(chunk)
-            size += file.write(chunk)
-        os.fchmod(file.fileno(), NEW_MODE)
-        file.flush()
-        os.fsync(file.fileno())
-    give_away(staged)
+    try:
+        with staged.open("wb") as file:
+            for chunk in chunks:
+                digest.update(chunk)
+                size += file.write(chunk)
+            os.fchmod(file.fileno(), NEW_MODE)
+            file.flush()
+            os.fsync(file.fileno())
+        give_away(staged)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            staged.unlink()
+        raise
     return Content(digest.hexdigest(), size, NEW_MODE)
 
 

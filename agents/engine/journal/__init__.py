@@ -11,7 +11,7 @@ is read anew. So what depends on what the lock's holder did is in the locked row
 from agents.engine.journal.accept import accept, wake
 from agents.engine.journal.approvals import decision, start, wait_for_approval, waits_for_approval
 from agents.engine.journal.claim import claim, take_messages
-from agents.engine.journal.end import final, final_landed, hand_over, retry_now, stop, wait
+from agents.engine.journal.end import Postponed, final, final_landed, give_back, hand_over, retry_now, stop, wait
 from agents.engine.journal.keep import lost_runs, renew
 from agents.engine.journal.repair import abandon, release, stale_runs_of, stale_runs_of_others, stuck_runs
 from agents.engine.journal.rows import (
@@ -42,6 +42,7 @@ __all__ = [
     "Lease",
     "LeaseLost",
     "NextCall",
+    "Postponed",
     "Progress",
     "Pulse",
     "Settled",
@@ -53,6 +54,7 @@ __all__ = [
     "decision",
     "final",
     "final_landed",
+    "give_back",
     "hand_over",
     "lost_runs",
     "outcome",

@@ -86,7 +86,7 @@ r AS (
   RETURNING run.id, run.thread_id, run.fence, run.step, run.status, run.recoveries, run.retries, run.guard,
     run.metered, {LOST_NOW}, {OPEN_STEP} AS open_step),
 {TAKEN.format(first=FIRST_FREE, only_if=" AND NOT r.open_step")},
-{CLOSE_LOST} AND r.recoveries > 0),
+{CLOSE_LOST} AND r.fence > 1),
 c AS (
   INSERT INTO agents_modelcall (id, run_id, step, attempt, provider, model, status)
   SELECT %(call)s, id, step, fence, %(provider)s, %(model)s, 'started' FROM r WHERE NOT r.open_step)

@@ -121,19 +121,23 @@ def _final(rows: list[pool.Row]) -> Final:
 
 WAITING = """jsonb_build_object('next_at', r.due_at)"""
 
-LATER = f"""
+LETS_GO = f"""
 WITH l AS (SELECT id FROM memory_thread WHERE id = %(thread)s FOR NO KEY UPDATE),
 r AS (
   UPDATE memory_agentrun AS run SET lease_token = NULL,
     status = CASE run.status WHEN 'running' THEN %(waits)s::text ELSE run.status END,
     due_at = CASE run.status WHEN 'running' THEN clock_timestamp() + %(seconds)s::float * interval '1 second' END,
-    lease_until = CASE run.status WHEN 'running' THEN NULL ELSE clock_timestamp() END,
-    retries = run.retries + (%(waits)s::text = 'retry_wait')::int, {TOTALS}
+    lease_until = CASE run.status WHEN 'running' THEN NULL ELSE clock_timestamp() END{{more}}
   FROM l WHERE {FENCE}
   RETURNING run.id, run.thread_id, run.status, run.due_at),
-{SETTLE_CALL}, {CELLS_ANEW.format(more=WAITING, where="WHERE r.status = %(waits)s")}
+{{call}}{CELLS_ANEW.format(more=WAITING, where="WHERE r.status = %(waits)s")}
 SELECT (SELECT created_at FROM m), (SELECT metadata FROM m), {NEXT_IN_LINE} FROM r
 """
+LATER = LETS_GO.format(
+    more=f", retries = run.retries + (%(waits)s::text = 'retry_wait')::int, {TOTALS}", call=f"{SETTLE_CALL}, "
+)
+# The model call that may be open stays so, as after a death: the next claim settles it.
+LEFT = LETS_GO.format(more="", call="")
 
 
 class Postponed(NamedTuple):
@@ -152,14 +156,20 @@ WHERE {LET_GO} AND run.finished_at IS NULL
 """
 
 
-def wait(lease: Lease, status: str, settled: Settled, seconds: float | None, cell: Cell) -> Postponed:
+def wait(lease: Lease, status: str, settled: Settled | None, seconds: float | None, cell: Cell) -> Postponed:
     """Let go of a run until `seconds` from now (None: until somebody changes something), because its model failed
     (`status` retry_wait) or a budget is spent (waiting_budget). The run stays its thread's live one, so that messages
-    which come meanwhile join it. `cell` says so in the thread; its `next_at` is PostgreSQL's."""
+    which come meanwhile join it. `cell` says so in the thread; its `next_at` is PostgreSQL's.
+
+    Args:
+        settled: None: it waits for room in the database, which is no try of its model, and nobody here knows what its
+            model call came to.
+    """
     parameters = let_go_by(lease) | {"seconds": seconds, "cells": as_json([cell]), "cell": cell.id, "waits": status}
-    parameters |= fence_of(lease) | settle_parameters(lease, settled)
+    parameters |= fence_of(lease) | (settle_parameters(lease, settled) if settled else {})
+    sql = LATER if settled else LEFT
     crashpoint("wait.before")
-    rows = surely(lambda: execute(LATER, parameters, None), lambda: looked_up(LOCK_THREAD, WAITS, parameters))
+    rows = surely(lambda: execute(sql, parameters, None), lambda: looked_up(LOCK_THREAD, WAITS, parameters))
     crashpoint("wait.after")
     if not rows:
         raise LeaseLost
@@ -177,10 +187,14 @@ def retry_now(run_id: UUID) -> bool:
     return bool(pool.execute(RETRY_NOW, {"run": run_id}))
 
 
+GIVE_BACK = f"""
+UPDATE memory_agentrun AS run SET status = CASE run.status WHEN 'running' THEN 'queued' ELSE run.status END,
+  lease_token = NULL, lease_until = clock_timestamp(),
+  due_at = clock_timestamp() + %(seconds)s::float * interval '1 second'
+WHERE {FENCE} RETURNING run.id"""
+
 HAND_OVER = f"""
-WITH r AS (
-  UPDATE memory_agentrun AS run SET status = CASE run.status WHEN 'running' THEN 'queued' ELSE run.status END,
-    lease_token = NULL, lease_until = clock_timestamp() WHERE {FENCE} RETURNING run.id)
+WITH r AS ({GIVE_BACK})
 UPDATE agents_modelcall SET status = 'cancelled', cost = 0, finished_at = clock_timestamp()
 FROM r WHERE run_id = r.id AND agents_modelcall.status = 'started'
 """
@@ -188,7 +202,13 @@ FROM r WHERE run_id = r.id AND agents_modelcall.status = 'started'
 
 def hand_over(lease: Lease) -> None:
     """Give a run back at a step boundary, because this worker shuts down."""
-    pool.execute(HAND_OVER, fence_of(lease))
+    pool.execute(HAND_OVER, fence_of(lease) | {"seconds": 0})
+
+
+def give_back(lease: Lease, seconds: float = 0) -> None:
+    """Give a run back in the middle of a step, for others to look for it in so many seconds. That is no recovery: its
+    worker lives. What is open stays so, and the next claim finds it as after a death."""
+    pool.execute(GIVE_BACK, fence_of(lease) | {"seconds": seconds})
 
 
 STOP = """

@@ -10,6 +10,7 @@ from agents.engine.journal.rows import Lease, Settled
 from memory import pool
 from memory.encoding import dumps
 from memory.messages import BLOCKS, Message
+from tools.base import Effect
 from tools.recorded import NOT_EXECUTED
 
 FENCE = "run.id = %(run)s AND run.lease_token = %(token)s AND run.status IN ('running', 'cancelling')"
@@ -55,11 +56,13 @@ written_tokens = run.written_tokens + coalesce(%(written)s::bigint, 0),
 cost = run.cost + coalesce(%(cost)s::numeric, 0), cost_known = run.cost_known AND %(cost)s::numeric IS NOT NULL,
 charged = run.charged + %(charge)s, charged_tokens = run.charged_tokens + %(charge_tokens)s"""
 
+IN_DOUBT = f"agent_actions.status = 'started' AND agent_actions.effect NOT IN ('{Effect.PURE}', '{Effect.LOCAL}')"
+"""Without an outcome a local effect was rolled back, and one that only reads does not matter."""
+
 CLOSE_CALLS = f"""
 d AS (
-  UPDATE agent_actions SET status = CASE agent_actions.status WHEN 'started' THEN 'unknown' ELSE 'cancelled' END,
-    error = CASE agent_actions.status WHEN 'started' THEN 'The run ended before an outcome was recorded.'
-      ELSE '{NOT_EXECUTED}' END,
+  UPDATE agent_actions SET status = CASE WHEN {IN_DOUBT} THEN 'unknown' ELSE 'cancelled' END,
+    error = CASE WHEN {IN_DOUBT} THEN 'The run ended before an outcome was recorded.' ELSE '{NOT_EXECUTED}' END,
     finished_at = clock_timestamp()
   FROM r WHERE agent_actions.run_id = r.id AND (
     agent_actions.status IN ('intent', 'started') OR agent_actions.status = 'proposed' AND r.status = 'cancelled')

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from agents.engine.journal.fragments import execute
 from agents.engine.journal.rows import Lease
-from memory.pool import DATABASE_AWAY, Row
+from memory.pool import DATABASE_AWAY, Row, shortage
 
 # How often, and after which pauses, a statement is tried again whose connection was lost. Seconds.
 PAUSES = (0.1, 0.5, 1.5)
@@ -20,11 +20,14 @@ def surely[T](attempt: Callable[[], T], landed: Callable[[], T | None], pauses: 
         landed: what it came to, when it was committed; None when it was not.
 
     Raises:
-        psycopg.OperationalError, django.db.OperationalError, django.db.InterfaceError: the database stays away.
+        psycopg.OperationalError, django.db.OperationalError, django.db.InterfaceError: the database stays away, or is
+            short of something (`memory.pool.shortage`).
     """
     try:
         return attempt()
     except DATABASE_AWAY as error:
+        if shortage(error):  # it was refused, which leaves no doubt, and another try so soon finds no more room
+            raise
         lost = error
     for pause in pauses:
         time.sleep(pause)

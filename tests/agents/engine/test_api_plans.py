@@ -2,7 +2,7 @@
 
 from django.test import Client
 
-from agents.plans import PlannedTask, make_plan
+from agents.plans import PlannedStep, PlannedTask, make_plan
 from agents.services import assistant_of
 from agents.undoing import take_back
 from goals.models import Goal
@@ -13,7 +13,7 @@ from tools.models import AgentAction
 
 
 def test_a_device_reads_the_plan(goal: Goal, say: Say, llm: LLMServer, client: Client) -> None:
-    make_plan(assistant_of(goal.user).thread, [PlannedTask(title="Rest", subtasks=["Sleep"])])
+    make_plan(assistant_of(goal.user).thread, [PlannedTask(title="Rest", subtasks=[PlannedStep(title="Sleep")])])
     does(say, llm, PLAN, NOTE, closes(("note", "Shoes"), reason="Red ones."))
     headers = bearer(goal.user)
     shoes, buy = client.get(f"/api/v1/goals/{goal.pk}/plan", headers=headers).json()["tasks"]

@@ -1,5 +1,6 @@
 """The health monitor: everything that is out of order is found, put right once, and reported."""
 
+import re
 from collections.abc import Callable
 from datetime import timedelta
 from io import StringIO
@@ -10,6 +11,7 @@ from uuid import UUID
 import django_rq
 import psycopg
 import pytest
+from cryptography.fernet import Fernet
 from django.core.management import CommandError, call_command
 from django.db import connection
 from django.utils import timezone
@@ -17,7 +19,7 @@ from pytest_django.fixtures import Settings
 from redis import RedisError
 
 from agents import services
-from agents.engine import bell, clock, jobs, sweeper
+from agents.engine import bell, clock, jobs, presence, sweeper
 from agents.engine.health import monitor
 from agents.live.stream import redis_client
 from agents.models import AgentTask, HealthReport, TaskStatus
@@ -25,7 +27,8 @@ from goals.models import Goal, GoalStatus
 from memory.ids import new_id
 from memory.locks import HEALTH_LOCK
 from memory.models import LIVE, AgentRun, Note, RunStatus, Source, Thread, ThreadMessage, Trigger
-from tests.factories import AgentRunFactory, AgentTaskFactory, ModelCallFactory
+from memory.secrets import seal
+from tests.factories import AgentRunFactory, AgentTaskFactory, GoalFactory, ModelCallFactory, ModelConnectionFactory
 from tests.llm_script import Reply
 from tests.llm_server import LLMServer
 
@@ -35,11 +38,13 @@ type Say = Callable[[str], AgentRun]
 @pytest.fixture(autouse=True)
 def no_files_of_other_tests(tmp_path: Path, settings: Settings) -> None:
     settings.WAYMARK_WORKSPACES = tmp_path / "workspaces"
+    settings.WAYMARK_DISK_LOW = 0  # however little this machine has
 
 
 @pytest.fixture(autouse=True)
-def no_bells_of_other_tests() -> None:
+def a_worker_and_no_bells_of_other_tests() -> None:
     redis_client().flushdb()
+    presence.mark_alive()
 
 
 def ago(**span: float) -> Any:
@@ -50,6 +55,13 @@ def health(*arguments: str) -> str:
     out = StringIO()
     call_command("health", *arguments, stdout=out)
     return out.getvalue()
+
+
+def unwell() -> str:
+    """What the command says is not well."""
+    with pytest.raises(CommandError) as caught:
+        health()
+    return str(caught.value)
 
 
 def found(check: str) -> int:
@@ -267,6 +279,44 @@ def test_the_command_changes_nothing_unless_told_and_its_exit_code_tells(goal: G
     assert run.lease_until is None
     assert f"run {run.pk} (running)" in health("--fix")
     assert "1 found" not in health()
+
+
+def test_the_command_tells_when_nobody_works(goal: Goal) -> None:
+    run = live_run(goal.thread, status=RunStatus.QUEUED)
+    assert "Queue: 1 waiting, the oldest for 0 s" in health()
+    AgentRun.objects.filter(pk=run.pk).update(created_at=ago(seconds=80))
+    redis_client().flushdb()
+    assert unwell() == "Not well: Worker, Queue"
+
+
+def test_who_waits_for_runs_of_their_own_is_not_late(goal: Goal, settings: Settings) -> None:
+    live_run(goal.thread, status=RunStatus.QUEUED, created_at=ago(seconds=80))
+    settings.WAYMARK_MAX_RUNNING_PER_USER = 1
+    other = GoalFactory.create(user=goal.user)
+    at_work = live_run(other.thread, status=RunStatus.RUNNING, lease_token=new_id(), lease_until=ago(seconds=-20))
+    assert "Queue: 1 waiting, the oldest for 0 s" in health()
+    AgentRun.objects.filter(pk=at_work.pk).update(lease_until=ago(seconds=1))  # its worker has died
+    assert unwell() == "Not well: Queue"
+
+
+def test_the_command_warns_of_a_disk_before_it_is_full(goal: Goal, settings: Settings) -> None:
+    assert re.search(r"Disk: [\d.]+\s\wB free at ", health())
+    settings.WAYMARK_DISK_LOW = 10**18
+    assert unwell() == "Not well: Disk"
+
+
+def test_the_command_tells_of_secrets_that_no_key_opens(goal: Goal, settings: Settings) -> None:
+    ModelConnectionFactory.create(user=goal.user, sealed_key=seal("secret"))
+    health()
+    settings.FIELD_KEYS = [Fernet.generate_key().decode()]
+    assert unwell() == "Not well: Keys"
+
+
+def test_the_command_tells_when_the_monitor_does_not_look(goal: Goal) -> None:
+    watched(hours=2)
+    assert "Health monitor: looked 0 min ago" in health()
+    HealthReport.objects.update(at=ago(minutes=50))
+    assert unwell() == "Not well: Health monitor"
 
 
 def test_one_check_that_fails_stops_no_other(goal: Goal, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,7 @@ from tests.llm_script import Reply, Request, Status, Step
 from tests.llm_server import LLMServer
 from tools.base import Outcome
 from tools.builtin.notes import ListNotes
+from tools.cancel import BY_USER
 
 type Say = Callable[[str], AgentRun]
 
@@ -160,7 +161,7 @@ def test_a_stop_during_the_summary_ends_the_run(goal: Goal, say: Say, llm: LLMSe
 
     def stopped(request: Request) -> Step:
         for held in leases.held.values():
-            threading.Timer(0.2, held.cancel.cancel, ["stopped"]).start()
+            threading.Timer(0.2, held.cancel.cancel, [BY_USER]).start()
         return Reply(text=SUMMARY, hold=hold)
 
     summaries(llm, stopped)

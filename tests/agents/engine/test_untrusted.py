@@ -223,9 +223,9 @@ def test_a_person_takes_the_mark_off(goal: Goal, say: Say, llm: LLMServer, world
     llm.script([Reply(calls=[opens(PAGE)]), Reply(calls=[("create_note", {"title": "Shoes", "body": ""})])])
     llm.always(Reply("Done."))
     say("Read that page and keep it")
-    assert Note.objects.get().sources == Thread.objects.get().sources == [PAGE]
+    assert Note.objects.get().sources == Thread.objects.get(pk=goal.thread_id).sources == [PAGE]
     services.trust_again(goal.thread)
-    assert Note.objects.get().sources == Thread.objects.get().sources == []
+    assert Note.objects.get().sources == Thread.objects.get(pk=goal.thread_id).sources == []
     llm.reset()
     llm.script([Reply(calls=[("post", {"text": "Red shoes!"})]), Reply("Done.")])
     say("Tell them")

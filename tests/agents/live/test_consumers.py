@@ -78,11 +78,11 @@ class Page:
                 self.seq = frame.get("seq", self.seq)
                 return frame
 
-    async def frames_until(self, wanted: str) -> str:
+    async def frames_until(self, wanted: str, within: float = 3) -> str:
         """Return what came until `wanted` was in it."""
         come = ""
         while wanted not in come:
-            come += (await self.frame())["content"]
+            come += (await self.frame(within))["content"]
         return come
 
     async def close_code(self) -> int:

@@ -1,9 +1,11 @@
 """When the sandbox does not hold, nobody is offered commands, and the reason is told (threat T13)."""
 
 import os
+import re
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from pytest_django import Settings
@@ -11,7 +13,7 @@ from pytest_django import Settings
 from memory.ids import new_id
 from tools.base import Audience
 from tools.cancel import CancelToken
-from tools.registry import tools_for
+from tools.registry import all_tools, tools_for
 from tools.sandbox import box, run as running, seccomp, selftest
 from tools.sandbox.folder import Folder
 from tools.sandbox.run import run
@@ -123,6 +125,23 @@ def test_a_folder_that_is_given_is_seen_and_read_only(folder: Folder, settings: 
     ended = run(folder, ["/bin/sh", "-c", "ls -d /opt && touch /opt/x"], CancelToken(), 20)
     assert ended.output.text().startswith("/opt")
     assert ended.code != 0
+
+
+def test_agents_are_told_what_programs_there_are(settings: Settings, tmp_path: Path) -> None:
+    """As seen from inside, where what lies elsewhere is not there."""
+    need_sandbox()
+    programs = tmp_path / "own" / "bin"
+    programs.mkdir(parents=True)
+    for path in (programs / "pytest", tmp_path / "node"):
+        path.write_text("#!/bin/sh\n")
+        path.chmod(0o755)
+    (programs / "node").symlink_to(tmp_path / "node")
+    settings.WAYMARK_COMMAND_FOLDERS = [str(programs.parent)]
+    assert selftest.reason() == ""
+    here, lacking = re.findall(r"(?:Here are|Not here): ([\w, ]+)\.", all_tools()["run_cmd"].spec().description)
+    assert {*here.split(", "), *lacking.split(", ")} == {*selftest.PROGRAMS}
+    assert "pytest" in here
+    assert "node" in lacking or Path("/usr/bin/node").exists()
 
 
 def test_it_holds_for_a_worker_that_is_not_root(settings: Settings) -> None:
