@@ -41,7 +41,7 @@ def test_a_device_registers_itself_and_is_removed(api: Client, user: User) -> No
     again = api.post("/api/v1/push-devices", body, content_type="application/json")
     assert again.json()["id"] == made.json()["id"]
     [listed] = api.get("/api/v1/push-devices").json()["results"]
-    assert listed == made.json()
+    assert listed == again.json()
     assert listed["name"] == "My phone"
     refused = api.post(
         "/api/v1/push-devices", body | {"endpoint": "http://push.example/"}, content_type="application/json"
