@@ -26,6 +26,7 @@ from goals.api.goals import GoalEvents, GoalMessages, Goals, OneGoal
 from goals.api.learnings import GoalLearnings
 from goals.api.measured import GoalMeasurements, GoalTarget, OneMeasurement
 from goals.api.notes import GoalNotes, NoteVersions, OneNote, RestoreNote
+from goals.api.notices import Notices, OnePushDevice, PushDevices, PushKey, SeenNotice
 from goals.api.parts import (
     ConfirmPart,
     DecideProposal,
@@ -104,6 +105,11 @@ urlpatterns = declared(
         path("updates", Updates.as_view(), name="updates"),
         path("updates/events", UpdateEvents.as_view(), name="updates_events"),
         path("updates/seen", Seen.as_view(), name="updates_seen"),
+        path("notices", Notices.as_view(), name="notices"),
+        path("notices/<id:notice_id>/seen", SeenNotice.as_view(), name="notice_seen"),
+        path("push-key", PushKey.as_view(), name="push_key"),
+        path("push-devices", PushDevices.as_view(), name="push_devices"),
+        path("push-devices/<id:device_id>", OnePushDevice.as_view(), name="push_device"),
         path("runs", Runs.as_view(), name="runs"),
         path("runs/<id:run_id>", OneRun.as_view(), name="run"),
         path("runs/<id:run_id>/stop", StopRun.as_view(), name="run_stop"),

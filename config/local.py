@@ -14,10 +14,21 @@ from config.embedded.errors import StartError
 from config.embedded.places import is_claimed
 
 BASE_DIR = Path(__file__).resolve().parent.parent
+
+
+def _signing_key() -> str:
+    """A private key on the curve P-256, for web push (RFC 8292)."""
+    from cryptography.hazmat.primitives.asymmetric import ec  # the supervisor does without it once there is a key
+
+    secret = ec.generate_private_key(ec.SECP256R1()).private_numbers().private_value
+    return base64.urlsafe_b64encode(secret.to_bytes(32)).decode().rstrip("=")
+
+
 # Environment variable → file in the data directory. A Fernet key is 32 random bytes in URL-safe base64.
 KEYS: dict[str, tuple[str, Callable[[], str]]] = {
     "WAYMARK_SECRET_KEY": ("secret_key", lambda: secrets.token_urlsafe(50)),
     "WAYMARK_FIELD_KEYS": ("field_keys", lambda: base64.urlsafe_b64encode(secrets.token_bytes(32)).decode()),
+    "WAYMARK_VAPID_KEY": ("vapid_key", _signing_key),
 }
 SERVERS = {"DATABASE_URL": "database_url", "REDIS_URL": "redis_url"}
 ADDRESSES = SERVERS | {"WAYMARK_URL": "web_url"}

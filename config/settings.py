@@ -77,6 +77,7 @@ MIDDLEWARE = [
     "django_htmx.middleware.HtmxMiddleware",
     "config.broken.NotAllowedMiddleware",
     "goals.middleware.UserTimeZoneMiddleware",
+    "goals.middleware.GlanceMiddleware",
 ]
 
 ROOT_URLCONF = "config.urls"
@@ -183,6 +184,7 @@ DATA_UPLOAD_MAX_NUMBER_FIELDS = 5_000  # two for each tool of the largest MCP se
 from config.asking import *  # noqa: E402, F403 (all after .env was read)
 from config.limits import *  # noqa: E402, F403
 from config.mcp import *  # noqa: E402, F403
+from config.notices import *  # noqa: E402, F403
 from config.rest import *  # noqa: E402, F403
 from config.spending import *  # noqa: E402, F403
 from config.tools import *  # noqa: E402, F403
@@ -201,7 +203,7 @@ WAYMARK_CONNECTIONS_PER_ADDRESS = env.int("WAYMARK_CONNECTIONS_PER_ADDRESS", def
 
 # -- What agents are and may do --------------------------------------------------------------------------------------
 # What else is done every minute, by every worker: it must bear that.
-WAYMARK_BY_THE_CLOCK = ["goals.firing.fire_due"]
+WAYMARK_BY_THE_CLOCK = ["goals.firing.fire_due", "goals.delivery.deliver"]
 AGENT_KINDS = ["goals.models.Goal", "agents.models.UserAgent", "agents.models.AgentTask"]
 # What the clock will have an agent do: (id of a thread) -> agents.agentable.Ahead, in order.
 AGENT_AHEAD = "goals.schedules.ahead"

@@ -104,6 +104,7 @@ def fill_environment(data: Path, servers: Sequence[Running], options: Options, a
     addresses = {server.variable: server.url for server, _ in servers}
     os.environ.update(addresses)
     local.remember_addresses(data, addresses | {"WAYMARK_URL": address})
+    os.environ.setdefault("WAYMARK_URL", address)
     if not options.verbose:
         os.environ.setdefault("NO_COLOR", "1")  # the logs go to files
 

@@ -10,6 +10,7 @@ from pydantic import Field
 from agents.agentable import FEED
 from goals.feed import Fact, Feed, FeedItem, ItemKind
 from goals.feeds import open_feed
+from goals.notice_feed import told_by_feed
 from memory.marks import names
 from memory.models import Thread
 from memory.text import clean, clip
@@ -91,6 +92,7 @@ class WriteFeed(Tool[WholeFeed]):
         feed.brief, feed.run, feed.written_at = clean(arguments.brief).strip(), context.run_id, Now()
         feed.save(update_fields=["brief", "sources", "run", "written_at"])
         feed.refresh_from_db(fields=["written_at"])
+        told_by_feed(feed.user)
         rests_on = [[facts[name] for name in item.evidence] for item in arguments.items]
         there = Thread.objects.filter(pk__in=[mine[0].thread for mine in rests_on]).values_list("pk", flat=True)
         items = [

@@ -21,6 +21,7 @@ from agents.services import assistant_of
 from goals.feed import Evidence, Fact, Feed, FeedItem, Rating
 from goals.measuring import outlook, said as measured
 from goals.models import Goal
+from goals.notice_feed import hand_to_feed, handed_to_feed
 from goals.schedule import Schedule, ScheduleKind
 from goals.schedules import next_of
 from goals.updates import Kind, Update, horizon, updates
@@ -93,6 +94,7 @@ def begin(thread: Thread, now: datetime) -> Feed | None:
         return None
     sources = _sources(user, {each.thread for each in found})
     mark(thread.pk, sources, orm_connection())
+    hand_to_feed(user)
     return Feed.objects.create(
         user=user, thread=thread, day=day, since=since, until=until, facts=_facts(found), sources=sources
     )
@@ -116,6 +118,8 @@ def material(feed: Feed) -> str:
     parts += [_of_goal(goals[thread], mine) for thread, mine in facts.items() if thread in goals]
     if waiting := asked_of(feed.user).count():
         parts.append(f"Calls that wait for the user's word, of all goals: {waiting}.")
+    if unseen := handed_to_feed(feed.user):
+        parts.append("\n".join(["Told to the user, who has not looked yet; say it again:", *unseen]))
     parts += _wishes(feed.user)
     return "\n\n".join(parts)
 

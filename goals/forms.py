@@ -139,6 +139,15 @@ class ProfileForm(forms.Form):
         return given
 
 
+class NoticeForm(forms.Form):
+    """What its user is told of, and whether by mail."""
+
+    waiting = forms.BooleanField(required=False)
+    failed = forms.BooleanField(required=False)
+    finished = forms.BooleanField(required=False)
+    mail = forms.BooleanField(required=False)
+
+
 class ThemeForm(forms.Form):
     theme = forms.ChoiceField(choices=UserAgent.Theme.choices)
 

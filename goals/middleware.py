@@ -1,17 +1,20 @@
-"""Times are shown in the user's own zone."""
+"""What comes before every page."""
 
 import zoneinfo
 from collections.abc import Callable
 
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction
+from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponseBase
 from django.utils import timezone
 
 from agents.services import assistant_of
+from goals.glances import looked
 
 
-class UserTimeZoneMiddleware:
-    """Pages are rendered by sync views; an async view (the event stream) sends instants and needs no zone."""
+class PageMiddleware:
+    """Does something before a page is drawn for somebody. Pages are drawn by sync views; an async view (the event
+    stream) sends instants and needs nothing of that."""
 
     sync_capable = True
     async_capable = True
@@ -25,12 +28,31 @@ class UserTimeZoneMiddleware:
         return self.get_response(request)
 
     def process_view(self, request: HttpRequest, view: Callable[..., object], args: object, kwargs: object) -> None:
+        if not iscoroutinefunction(view) and not _is_no_page(request) and request.user.is_authenticated:
+            self.before_page(request, request.user)
+
+    def before_page(self, request: HttpRequest, user: User) -> None:
+        raise NotImplementedError
+
+
+class UserTimeZoneMiddleware(PageMiddleware):
+    """Times are shown in the user's own zone."""
+
+    def process_view(self, request: HttpRequest, view: Callable[..., object], args: object, kwargs: object) -> None:
         timezone.deactivate()
-        if iscoroutinefunction(view) or _needs_no_zone(request):
-            return
-        if request.user.is_authenticated:
-            timezone.activate(zoneinfo.ZoneInfo(assistant_of(request.user).time_zone))
+        super().process_view(request, view, args, kwargs)
+
+    def before_page(self, request: HttpRequest, user: User) -> None:
+        timezone.activate(zoneinfo.ZoneInfo(assistant_of(user).time_zone))
 
 
-def _needs_no_zone(request: HttpRequest) -> bool:
+class GlanceMiddleware(PageMiddleware):
+    """Notes what its user looks at (mission H10). A part that brings itself up to date is not looked at for that."""
+
+    def before_page(self, request: HttpRequest, user: User) -> None:
+        if request.method == "GET" and "HX-Request" not in request.headers and request.resolver_match:
+            looked(user, request.resolver_match)
+
+
+def _is_no_page(request: HttpRequest) -> bool:
     return request.path_info.startswith(("/api/", "/static/", "/healthz", "/readyz"))

@@ -14,7 +14,15 @@ from goals.feed import Feed as Feed, FeedItem as FeedItem, ItemKind as ItemKind,
 from goals.look import Look as Look
 from goals.measured import Measurement as Measurement, Target as Target
 from goals.measuring import outlook, said as measured
+from goals.notice import (
+    Glance as Glance,
+    Notice as Notice,
+    NoticeChoice as NoticeChoice,
+    NoticeKind as NoticeKind,
+    Receipt as Receipt,
+)
 from goals.outlook_words import beside
+from goals.push_device import PushDevice as PushDevice
 from goals.schedule import Result as Result, Schedule as Schedule, ScheduleKind as ScheduleKind
 from memory.models import OwnedQuerySet
 

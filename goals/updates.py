@@ -27,7 +27,7 @@ from agents.services import NOTICE
 from goals.headline import headline
 from goals.inbox import outcome
 from goals.jobs import OWNERS
-from memory.models import AgentRun, MessageType, Source, ThreadMessage
+from memory.models import AgentRun, MessageQuerySet, MessageType, Source, ThreadMessage
 from memory.text import clip
 from tools import registry
 from tools.base import Effect
@@ -113,12 +113,21 @@ def cost(user: User, since: datetime) -> Cost:
     return Cost(sums["n"], sums["known"] or Decimal(0), sums["unpriced"])
 
 
+def answers() -> MessageQuerySet:
+    """What agents have said to their users."""
+    return _words().exclude(source=Source.ERROR).exclude(metadata__has_key="task")
+
+
+def _words() -> MessageQuerySet:
+    words = ThreadMessage.objects.filter(message_type=MessageType.TEXT).exclude(source=Source.USER)
+    return words.exclude(metadata__has_any_keys=_ASIDE).exclude(NOTICE)
+
+
 def _said(threads: Collection[UUID], since: datetime) -> Iterator[Update]:
     """By agents, and by what went wrong. Found by their runs, which are few: messages have no index by time."""
     recent = Q(created_at__gte=since) | Q(finished_at__gte=since) | Q(finished_at=None)
     runs = AgentRun.objects.filter(recent, thread__in=threads)
-    said = ThreadMessage.objects.filter(run__in=runs, created_at__gte=since, message_type=MessageType.TEXT)
-    words = said.exclude(source=Source.USER).exclude(metadata__has_any_keys=_ASIDE).exclude(NOTICE)
+    words = _words().filter(run__in=runs, created_at__gte=since)
     for message in words.order_by("-created_at")[:MOST]:
         report = message.metadata.get("task_title", "") if "task" in message.metadata else None
         kind = Kind.FAILURE if message.source == Source.ERROR else Kind.ANSWER if report is None else Kind.REPORT

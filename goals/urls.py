@@ -1,6 +1,7 @@
 """Pages of goals, notes, jobs, settings and the first run."""
 
 from django.urls import path
+from django.views.generic import TemplateView
 
 from goals.views import (
     activity,
@@ -20,6 +21,7 @@ from goals.views import (
     model_tests,
     models,
     notes,
+    notices,
     parts,
     schedules,
     search,
@@ -31,6 +33,12 @@ from goals.views import (
 from tools.export import Format
 
 urlpatterns = [
+    path("sw.js", TemplateView.as_view(template_name="sw.js", content_type="text/javascript"), name="service_worker"),
+    path(
+        "manifest.webmanifest",
+        TemplateView.as_view(template_name="manifest.webmanifest", content_type="application/manifest+json"),
+        name="manifest",
+    ),
     path("", home.home, name="home"),
     path("since/", home.since, name="since"),
     path("search/", search.search, name="search"),
@@ -114,6 +122,14 @@ urlpatterns = [
     path("settings/costs/costs.csv", costs.costs_csv, name="costs_csv"),
     path("settings/costs/prices/", costs.price_set, name="price_set"),
     path("settings/costs/prices/<uuid:price_id>/delete/", costs.price_delete, name="price_delete"),
+    path("looking/", notices.looking, name="looking"),
+    path("notices/<uuid:notice_id>/", notices.notice, name="notice"),
+    path("notices/<uuid:notice_id>/shown", notices.notice_shown, name="notice_shown"),
+    path("notices/mail-off/<str:token>/", notices.mail_off, name="mail_off"),
+    path("settings/notices/", notices.settings_notices, name="settings_notices"),
+    path("settings/notices/devices/", notices.push_add, name="push_add"),
+    path("settings/notices/devices/<uuid:device_id>/remove/", notices.push_remove, name="push_remove"),
+    path("settings/notices/devices/<uuid:device_id>/try/", notices.push_try, name="push_try"),
     path("settings/devices/", settings.settings_devices, name="settings_devices"),
     path("settings/devices/<uuid:device_id>/revoke/", settings.device_revoke, name="device_revoke"),
     path("settings/budget/", budget.settings_budget, name="settings_budget"),

@@ -182,6 +182,11 @@ class AgentRun(models.Model):
             models.Index(fields=["thread", "-created_at"]),
             models.Index(fields=["status"], condition=Q(status__in=LIVE), name="live_runs"),
             models.Index(fields=["thread"], condition=Q(metered=True), name="metered_runs"),
+            models.Index(
+                fields=["finished_at"],
+                condition=Q(status__in=(RunStatus.SUCCEEDED, RunStatus.FAILED)),
+                name="finished_runs",
+            ),
         ]
 
     def __str__(self) -> str:

@@ -29,7 +29,19 @@ from agents.models import (
     ModelPrice,
     UserAgent,
 )
-from goals.models import Feed, FeedItem, Goal, ItemKind, Measurement, Schedule, ScheduleKind, Target
+from goals.models import (
+    Feed,
+    FeedItem,
+    Goal,
+    ItemKind,
+    Measurement,
+    Notice,
+    PushDevice,
+    Receipt,
+    Schedule,
+    ScheduleKind,
+    Target,
+)
 from goals.services import create_goal
 from memory.ids import new_id
 from memory.models import (
@@ -136,6 +148,41 @@ class FeedItemFactory(Made[FeedItem]):
             user=user, day=now.date(), defaults={**written, "thread": services.assistant_of(user).thread}
         )
         return FeedItem.objects.create(feed=feed, **kwargs)
+
+
+class NoticeFactory(Made[Notice]):
+    class Meta:
+        model = Notice
+
+    thread = SubFactory(ThreadFactory)
+    user = SelfAttribute("thread.user")
+    kind = "finished"
+    subject = LazyFunction(new_id)
+    said = Sequence(lambda n: f"Answer {n}")
+    at = LazyFunction(timezone.now)
+
+
+class ReceiptFactory(Made[Receipt]):
+    """Of a mail that was sent."""
+
+    class Meta:
+        model = Receipt
+
+    notice = SubFactory(NoticeFactory)
+    channel = "mail"
+    state = "sent"
+    at = LazyFunction(timezone.now)
+    created_at = SelfAttribute("at")
+
+
+class PushDeviceFactory(Made[PushDevice]):
+    class Meta:
+        model = PushDevice
+
+    user = SubFactory(UserFactory)
+    name = "Browser"
+    digest = Sequence(lambda n: hashlib.sha256(f"endpoint {n}".encode()).digest())
+    sealed = ""
 
 
 class AgentRunFactory(Made[AgentRun]):

@@ -31,6 +31,7 @@ SETTINGS = {
     "DJANGO_SETTINGS_MODULE": "config.settings",
     "WAYMARK_SECRET_KEY": "only-for-tests-0123456789abcdefghijklmnopqrstuvwxyz-0123456789",
     "WAYMARK_FIELD_KEYS": "b25seS1mb3ItdGVzdHMtMDEyMzQ1Njc4OWFiY2RlZmc=",
+    "WAYMARK_VAPID_KEY": "b25seS1mb3ItdGVzdHMtMDEyMzQ1Njc4OWFiY2RlZmc",
     "OPENAI_BASE_URL": "",
     "OPENAI_API_KEY": "",
 }

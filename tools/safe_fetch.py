@@ -20,6 +20,8 @@ from tools.cancel import CancelToken
 if TYPE_CHECKING:
     import httpcore2
 
+    from tools.visiting import Visit
+
 MOST_REDIRECTS: Final = 4
 REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
@@ -34,6 +36,10 @@ class FetchFailed(Exception):
 
 class FetchRefused(FetchFailed):
     """The address is none that this server opens: trying again is of no use."""
+
+
+class FetchUnsent(FetchFailed):
+    """Nobody was reached, so nothing of the request has gone out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +58,12 @@ class Fetched:
 
 
 def safe_fetch(
-    url: str, cancel: CancelToken, *, headers: Mapping[str, str] = NOTHING, anywhere: bool = False
+    url: str,
+    cancel: CancelToken,
+    *,
+    headers: Mapping[str, str] = NOTHING,
+    anywhere: bool = False,
+    body: bytes | None = None,
 ) -> Fetched:
     """Open an http(s) address, on the open internet only, and read what is there: of at most WAYMARK_FETCH_BYTES, in at
     most WAYMARK_FETCH_SECONDS for everything. Redirects are followed, each checked like the address itself. Private
@@ -63,8 +74,10 @@ def safe_fetch(
         headers: beside our own. Another host than that of `url` does not get them.
         anywhere: the operator has given the address, so its host may be inside, at any port; hosts to which it
             redirects may not.
+        body: to be sent there by POST. It is not carried on to where the address redirects.
 
     Raises:
+        FetchUnsent: nobody was reached.
         FetchRefused: the address, or one to which it redirects, is none that may be opened.
         FetchFailed: it led nowhere, took too long, or broke off.
         Cancelled: as `cancel` says.
@@ -78,10 +91,10 @@ def safe_fetch(
         for _ in range(MOST_REDIRECTS + 1):
             place = place_of(address)
             said = _said(address, headers if place == place_of(first) else NOTHING)
-            asked = answer(address.scheme, place, address.raw_path, said, visit)
-            with _in_words(address.host, cancel), asked as given:
+            asked = answer(address.scheme, place, address.raw_path, said, visit, body)
+            with _in_words(address.host, visit), asked as given:
                 location = _header(given, b"location")
-                if given.status not in REDIRECTS or not location:
+                if given.status not in REDIRECTS or not location or body is not None:
                     return _read(address, given, cancel)
             address = parsed(location, address)
     raise FetchFailed(f"The address redirects more than {MOST_REDIRECTS} times.")
@@ -122,17 +135,21 @@ def _said(address: httpx2.URL, headers: Mapping[str, str]) -> dict[str, str]:
 
 
 @contextmanager
-def _in_words(host: str, cancel: CancelToken) -> Iterator[None]:
+def _in_words(host: str, visit: "Visit") -> Iterator[None]:
     """Say what went wrong. A visit that was cut finds a broken connection, and is told why."""
     try:
         yield
     except AddressRefused as refused:
         raise FetchRefused(str(refused)) from refused
     except TimeoutError as error:
-        raise FetchFailed(f"{host} took longer than {settings.WAYMARK_FETCH_SECONDS:g} seconds.") from error
+        raise _failure(visit)(f"{host} took longer than {settings.WAYMARK_FETCH_SECONDS:g} seconds.") from error
     except (OSError, HTTPException, zlib.error) as error:
-        cancel.check()
-        raise FetchFailed(_trouble(host, error)) from error
+        visit.cancel.check()
+        raise _failure(visit)(_trouble(host, error)) from error
+
+
+def _failure(visit: "Visit") -> type[FetchFailed]:
+    return FetchFailed if visit.has_spoken else FetchUnsent
 
 
 def _trouble(host: str, error: Exception) -> str:

@@ -31,11 +31,14 @@ class Visit:
     Args:
         seconds: for everything, from now on.
         inside: (host, port) of those that may be anywhere.
+
+    has_spoken: whether something of a request has gone out.
     """
 
     def __init__(self, cancel: CancelToken, seconds: float, inside: Collection[tuple[str, int]]) -> None:
         self.cancel = cancel
         self.inside = inside
+        self.has_spoken = False
         self._until = time.monotonic() + seconds
         self._held: socket.socket | None = None
 
@@ -129,6 +132,7 @@ class Stream(httpcore2.NetworkStream):
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
         self._held.settimeout(self._visit.left)
+        self._visit.has_spoken = True
         self._held.sendall(buffer)
 
     def close(self) -> None:
@@ -156,9 +160,15 @@ class Stream(httpcore2.NetworkStream):
 
 @contextlib.contextmanager
 def answer(
-    scheme: str, place: tuple[str, int], target: bytes, headers: Mapping[str, str], visit: Visit
+    scheme: str,
+    place: tuple[str, int],
+    target: bytes,
+    headers: Mapping[str, str],
+    visit: Visit,
+    sent: bytes | None = None,
 ) -> Iterator[httpcore2.Response]:
-    """Ask a host at a port for what is at `target`; the body comes as it is read, within the block.
+    """Ask a host at a port for what is at `target`, or POST something there; the body comes as it is read, within the
+    block.
 
     Raises:
         AddressRefused: the host or its port is not for this server to open. The message says so in words.
@@ -168,8 +178,9 @@ def answer(
     """
     url = httpcore2.URL(scheme=scheme, host=place[0], port=place[1], target=target)
     connection = httpcore2.HTTPConnection(url.origin, tls.ssl_context(), network_backend=Network(visit))
+    method = "GET" if sent is None else "POST"
     try:
-        with connection, connection.stream("GET", url, headers=[*headers.items()]) as given:
+        with connection, connection.stream(method, url, headers=[*headers.items()], content=sent) as given:
             yield given
     except httpcore2.ProtocolError as error:
         raise HTTPException(str(error)) from error

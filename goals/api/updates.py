@@ -40,7 +40,7 @@ class UpdateShape(serializers.Serializer[Update]):
     evidence = serializers.CharField(help_text="Address of the page that shows it")
 
 
-class CostShape(serializers.Serializer[Any]):
+class SpentShape(serializers.Serializer[Any]):
     calls = serializers.IntegerField(help_text="Of models")
     known = serializers.DecimalField(18, 9, help_text="US dollars, the part that is known")
     unpriced = serializers.IntegerField(help_text="Calls whose cost is not known")
@@ -53,7 +53,7 @@ class NewsShape(serializers.Serializer[Any]):
 
 
 class AnswerShape(NewsShape):
-    cost = CostShape()
+    cost = SpentShape()
 
 
 class SeenBody(Strict):
@@ -74,7 +74,7 @@ class Updates(ApiView):
         same."""
         since = since_of(request, self.user)
         found = news(self.user, since)
-        return Response({**news_json(found), "cost": CostShape(cost(self.user, since)).data})
+        return Response({**news_json(found), "cost": SpentShape(cost(self.user, since)).data})
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,12 +23,13 @@
     setTimeout(() => { region.textContent = text; }, 50);
   }
 
-  function toast(text) {
+  function toast(text, { url, word } = {}) {
     const region = document.getElementById("toasts");
-    if (!region || [...region.children].some((old) => old.textContent === text)) return;
+    if (!region || [...region.children].some((old) => old.firstElementChild.textContent === text)) return;
     const line = document.createElement("div");
     line.className = "toast";
     line.append(Object.assign(document.createElement("span"), { textContent: text }));
+    if (url) line.append(Object.assign(document.createElement("a"), { className: "btn", href: url, textContent: word }));
     region.append(line);
   }
 

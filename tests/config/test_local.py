@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from cryptography.fernet import Fernet
+from py_vapid import Vapid02
 
 from config import local
 from config.embedded.errors import StartError
@@ -17,6 +18,7 @@ def test_keys_are_made_once_and_only_their_owner_may_read_them(tmp_path: Path) -
     assert first == second
     assert len(first["WAYMARK_SECRET_KEY"]) >= 50
     Fernet(first["WAYMARK_FIELD_KEYS"])
+    Vapid02.from_raw(first["WAYMARK_VAPID_KEY"].encode())
     assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o600}
 
 

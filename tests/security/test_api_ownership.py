@@ -20,7 +20,7 @@ from agents.models import DeviceToken, ModelPrice, UserAgent
 from agents.plans import PlannedStep, PlannedTask, make_plan
 from agents.services import assistant_of
 from goals import measuring, schedules
-from goals.models import Feed, FeedItem, Goal, Look, Measurement, Schedule, Target
+from goals.models import Feed, FeedItem, Goal, Look, Measurement, Notice, PushDevice, Schedule, Target
 from memory.degrade import HISTORY_REFUSED
 from memory.documents import keep_document_version, place, write_document
 from memory.models import (
@@ -54,6 +54,8 @@ from tests.factories import (
     NoteFactory,
     PartFactory,
     ProposalFactory,
+    PushDeviceFactory,
+    ReceiptFactory,
     ThreadMessageFactory,
     UserFactory,
     bearer,
@@ -73,6 +75,13 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 CANARY = "canary-of-"
+SUBSCRIPTION: dict[str, Any] = {
+    "endpoint": "https://push.example/mine",
+    "keys": {
+        "p256dh": "BD7Xoo7GSO3OXVt-JS9rKq-7RINRFKJLPKqPcQ9kmTvCVxGjTNySKQgLY58Jl3_rfKkezOFkm_6orYXHKyBq3n4",
+        "auth": "MDEyMzQ1Njc4OWFiY2RlZg",
+    },
+}
 # A well-formed body for each route that takes one, so that nothing is refused for its form.
 BODIES: dict[tuple[str, str], dict[str, Any]] = {
     ("goals", "POST"): {"title": "Mine"},
@@ -107,6 +116,7 @@ BODIES: dict[tuple[str, str], dict[str, Any]] = {
     ("proposal_decide", "POST"): {"decision": "accept", "shown": "x"},
     ("feed_item", "PATCH"): {"rating": -1, "dismissed": True},
     ("updates_seen", "POST"): {"until": "2026-01-01T00:00:00Z"},
+    ("push_devices", "POST"): SUBSCRIPTION,
     ("prices", "POST"): {"kind": "openai", "model": "mine", "input": "1", "output": "2"},
 }
 TABLES: tuple[type[Model], ...] = (
@@ -135,6 +145,8 @@ TABLES: tuple[type[Model], ...] = (
     Feed,
     FeedItem,
     Look,
+    Notice,
+    PushDevice,
 )
 
 
@@ -183,6 +195,8 @@ def person() -> Person:
     measuring.set_target(goal.thread, mark, 5, date(2099, 1, 1))
     ids["measurement_id"] = measuring.measure(goal.thread, 3, note=mark).pk
     ids["item_id"] = FeedItemFactory(thread=goal.thread, title=mark).pk
+    ids["notice_id"] = ReceiptFactory(notice__thread=goal.thread, notice__said=mark, whom=mark).notice_id
+    ids["device_id"] = PushDeviceFactory(user=user, name=mark).pk
     keep_version(note)
     ids["version_id"] = NoteVersion.objects.get(note=note).pk
     document = write_document(place(user.pk, goal.thread_id, "MEMORY"), mark)

@@ -1,0 +1,24 @@
+"""The settings of notices: what a user is told where they do not look. Part of `config.settings`."""
+
+import re
+
+import environ
+from django.core.exceptions import ImproperlyConfigured
+
+_env = environ.Env()
+
+# Seconds without being seen after which a notice goes to the user's browsers, and, where mail can be sent, by mail. The
+# next feed names what was not seen even then.
+WAYMARK_NOTICE_PUSH_SECONDS = _env.float("WAYMARK_NOTICE_PUSH_SECONDS", default=60)
+WAYMARK_NOTICE_MAIL_SECONDS = _env.float("WAYMARK_NOTICE_MAIL_SECONDS", default=900)
+if not 0 <= WAYMARK_NOTICE_PUSH_SECONDS <= WAYMARK_NOTICE_MAIL_SECONDS:
+    raise ImproperlyConfigured("WAYMARK_NOTICE_MAIL_SECONDS is at least WAYMARK_NOTICE_PUSH_SECONDS.")
+
+# Signs what is pushed to browsers: 32 bytes in URL-safe base64. With another, every browser must be switched on anew.
+WAYMARK_VAPID_KEY = _env.str("WAYMARK_VAPID_KEY", default="")
+if WAYMARK_VAPID_KEY and not re.fullmatch(r"[\w-]{43}=?", WAYMARK_VAPID_KEY, re.ASCII):
+    raise ImproperlyConfigured("WAYMARK_VAPID_KEY is not 32 bytes in URL-safe base64.")
+
+# Where people open Waymark: links in mails begin with it. `bin/up` says where it listens.
+_origins = [origin for origin in _env.list("WAYMARK_ORIGINS", default=[]) if "*" not in origin]
+WAYMARK_SITE = (_origins or [_env.str("WAYMARK_URL", default="http://127.0.0.1:8000")])[0].rstrip("/")

@@ -1,0 +1,134 @@
+"""What the clock does with notices: each goes to its user's browsers, then by mail, as long as they have not seen it;
+the next feed names the rest (mission H10).
+
+A receipt is reserved, and committed, before anything is sent. Whoever finds one leaves it alone, so nothing is sent
+twice however many look at the clock, and what a dead worker had reserved counts as sent: nobody knows, and the next way
+comes in its time.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.db.models import Exists, F, OuterRef, Q
+from django.utils import timezone
+
+from goals import notice_mail, push
+from goals.notice import OPEN, Channel, Notice, NoticeChoice, NoticeQuerySet, Receipt, ReceiptState
+from goals.noticing import find, settle
+from goals.push_device import PushDevice
+from goals.quiet import quiet_until
+from goals.sending import Outcome
+
+LATEST: Final = timedelta(days=2)
+"""What came about earlier is not begun to be sent: quiet hours are over by then, and the feed has named it."""
+LOST: Final = timedelta(minutes=5)
+"""After that whoever was about to send is dead. No way takes so long."""
+TRIES: Final = 8
+PAUSE: Final = timedelta(minutes=1)
+"""Before the second try; it doubles, so the last one is made after two hours."""
+SECONDS: Final = 30.0
+"""After which a tick begins to send nothing more: other things wait for the clock, too."""
+
+
+def deliver() -> None:
+    """Find what is to be told, and send what is due. The rest is sent with the next ticks."""
+    find()
+    settle()
+    lost = Receipt.objects.filter(state=ReceiptState.RESERVED, at__lt=timezone.now() - LOST)
+    lost.exclude(channel=Channel.FEED).update(state=ReceiptState.UNKNOWN)
+    until = time.monotonic() + SECONDS
+    told = Notice.objects.open().filter(user=OuterRef("pk"), at__gt=timezone.now() - LATEST)
+    for user in User.objects.filter(Exists(told), is_active=True).order_by("?"):
+        if time.monotonic() > until:
+            return
+        if quiet_until(user.pk, timezone.now()) is None:
+            settle(user)
+            _tell(user, until)
+
+
+def choice_of(user: User) -> NoticeChoice:
+    return NoticeChoice.objects.for_user(user).first() or NoticeChoice(user=user)
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """One of a channel's; device: of a push."""
+
+    channel: Channel
+    whom: str
+    device: UUID | None = None
+
+    def untold(self, notices: NoticeQuerySet, now: datetime) -> NoticeQuerySet:
+        """Those of `notices` that are to go this way now, for the first time or again."""
+        mine = Receipt.objects.filter(notice=OuterRef("pk"), channel=self.channel, device=self.device)
+        return notices.filter(~Exists(mine.exclude(state=ReceiptState.LATER, next_at__lte=now)))
+
+    def reserve(self, notice: Notice, now: datetime) -> Receipt | None:
+        """None: somebody else has, or it is not to be told any more."""
+        fresh = {"whom": self.whom, "state": ReceiptState.RESERVED, "at": now, "created_at": now}
+        with transaction.atomic():
+            if not Notice.objects.select_for_update(skip_locked=True).filter(OPEN, pk=notice.pk).exists():
+                return None
+            receipt, made = Receipt.objects.get_or_create(
+                notice=notice, channel=self.channel, device=self.device, defaults=fresh
+            )
+            again = Receipt.objects.filter(pk=receipt.pk, state=ReceiptState.LATER, next_at__lte=now)
+            if made or again.update(state=ReceiptState.RESERVED, at=now, tries=F("tries") + 1):
+                receipt.refresh_from_db()
+                return receipt
+        return None
+
+
+def _tell(user: User, until: float) -> None:
+    choice = choice_of(user)
+    now = timezone.now()
+    wanted = Notice.objects.open().filter(user=user, kind__in=choice.kinds(), at__gt=now - LATEST).order_by("at")
+    unseen = wanted.filter(at__lte=now - timedelta(seconds=settings.WAYMARK_NOTICE_PUSH_SECONDS))
+    for device in PushDevice.objects.for_user(user) if push.is_possible() else ():
+        _push(device, unseen.filter(at__gte=device.created_at), until)
+    if settings.SENDS_MAIL and choice.mail and user.email and time.monotonic() <= until:
+        before = now - timedelta(seconds=settings.WAYMARK_NOTICE_MAIL_SECONDS)
+        pushed = Receipt.objects.filter(notice=OuterRef("pk"), channel=Channel.PUSH, created_at__gt=before)
+        _mail(user, wanted.filter(~Exists(pushed), at__lte=before))
+
+
+def _push(device: PushDevice, notices: NoticeQuerySet, until: float) -> None:
+    way = _Way(Channel.PUSH, device.name, device.pk)
+    for notice in way.untold(notices, timezone.now()):
+        if time.monotonic() > until:
+            return
+        receipt = way.reserve(notice, timezone.now())
+        if receipt is None:
+            continue
+        outcome = push.send(device, push.of_notice(notice))
+        _note([receipt], outcome)
+        if outcome.state == ReceiptState.GONE:
+            device.delete()
+            return
+
+
+def _mail(user: User, notices: NoticeQuerySet) -> None:
+    """All that is due in one."""
+    way, now = _Way(Channel.MAIL, user.email), timezone.now()
+    reserved = [(notice, way.reserve(notice, now)) for notice in way.untold(notices, now)]
+    mine = {notice: receipt for notice, receipt in reserved if receipt}
+    if mine:
+        _note([*mine.values()], notice_mail.send(user, [*mine]))
+
+
+def _note(receipts: Sequence[Receipt], outcome: Outcome) -> None:
+    """What came of sending. A device that was quick may have said before that it has shown it."""
+    for receipt in receipts:
+        state = outcome.state
+        if state == ReceiptState.LATER and receipt.tries >= TRIES:
+            state = ReceiptState.FAILED
+        next_at = receipt.at + PAUSE * 2 ** (receipt.tries - 1) if state == ReceiptState.LATER else None
+        mine = Receipt.objects.filter(~Q(state=ReceiptState.SHOWN), pk=receipt.pk)
+        mine.update(state=state, detail=outcome.detail[:300], next_at=next_at)

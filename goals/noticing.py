@@ -1,0 +1,118 @@
+"""Finding what a user is to be told of, and what they need not be told of any more. Nothing in the hot path reports it:
+it stands in the tables (mission H10)."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Final
+from uuid import UUID, uuid5
+
+from django.contrib.auth.models import User
+from django.db.models import CharField, Exists, OuterRef, Q
+from django.db.models.functions import Cast
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from agents.agentable import FEED
+from agents.live.steps import intention, sentence
+from agents.models import AgentTask
+from goals.glances import HOME, INBOX
+from goals.headline import headline
+from goals.jobs import OWNERS
+from goals.notice import OPEN, Glance, Notice, NoticeKind
+from goals.updates import answers
+from memory.models import AgentRun, RunStatus, ThreadMessage
+from memory.text import clip, visible
+from tools.models import ActionStatus, AgentAction, Approval, agent_of
+
+BATCH: Final = 500
+LOOKS_BACK: Final = timedelta(days=1)
+"""A run that ended before that, while no worker looked, is not told of."""
+
+_UNKNOWN: Final = Q(status=ActionStatus.UNKNOWN, resolution="")
+
+
+def find() -> None:
+    """Write down what is to be told and is not yet written down. Whoever looks at the same time writes none twice."""
+    found = [*_asked(), *_unknown(), *_short_of_money(), *_ended()]
+    in_one_order = sorted(found, key=lambda each: (each.kind, each.subject))  # else two clocks wait for each other
+    Notice.objects.bulk_create(in_one_order, ignore_conflicts=True)
+
+
+def settle(user: User | None = None) -> None:
+    """Close what was seen, and what does not wait any more; of one user or of all."""
+    mine, now = Notice.objects.filter(OPEN, **({"user": user} if user else {})), timezone.now()
+    since = Glance.objects.filter(user=OuterRef("user"), at__gte=OuterRef("at"))
+    at_place = since.filter(Q(place=HOME) | Q(place=Cast(OuterRef("thread"), CharField())))
+    in_inbox = Q(Exists(since.filter(place=INBOX)), kind=NoticeKind.WAITING)
+    mine.filter(Exists(at_place) | in_inbox).update(seen_at=now)
+    waits = (
+        Exists(Approval.objects.waiting().filter(pk=OuterRef("subject")))
+        | Exists(AgentAction.objects.filter(_UNKNOWN, pk=OuterRef("subject")))
+        | Exists(AgentRun.objects.filter(status=RunStatus.WAITING_BUDGET, pk=OuterRef("run")))
+    )
+    mine.filter(~waits, kind=NoticeKind.WAITING).update(settled_at=now)
+
+
+def _asked() -> Iterator[Notice]:
+    known = _known(NoticeKind.WAITING, OuterRef("user"))
+    asked = Approval.objects.waiting().filter(~known, user__is_active=True)
+    owners = [f"action__{owner}" for owner in OWNERS]
+    for approval in asked.select_related("action", *owners).defer("action__undo", "action__output")[:BATCH]:
+        yield _of_action(approval.action, approval.requested_at, intention(approval.action))
+
+
+def _unknown() -> Iterator[Notice]:
+    known = _known(NoticeKind.WAITING, OuterRef("user"))
+    unknown = AgentAction.objects.filter(_UNKNOWN, ~known, user__is_active=True, finished_at__isnull=False)
+    for action in unknown.select_related(*OWNERS).defer("undo", "output")[:BATCH]:
+        assert action.finished_at is not None
+        yield _of_action(action, action.finished_at, f"{sentence(action)[0]} {intention(action)}")
+
+
+def _short_of_money() -> Iterator[Notice]:
+    """Of each step once: it is tried again every hour, and the next one may come when its user has allowed more."""
+    waiting = AgentRun.objects.live().filter(status=RunStatus.WAITING_BUDGET, thread__user__is_active=True)
+    runs = {uuid5(run.pk, f"budget {run.step}"): run for run in waiting.select_related(*OWNERS)}
+    owners = {run.thread.user_id for run in runs.values()}
+    known = Notice.objects.filter(user__in=owners, kind=NoticeKind.WAITING, subject__in=runs)
+    for subject in runs.keys() - {*known.values_list("subject", flat=True)}:
+        run = runs[subject]
+        told = ThreadMessage.objects.filter(run=run, metadata__reason="budget").order_by("-position").first()
+        at = told.created_at if told else timezone.now()
+        yield _notice(run, NoticeKind.WAITING, at, _("It waits for its budget."), subject)
+
+
+def _ended() -> Iterator[Notice]:
+    """Runs of agents that people talk with: a helper reports to one of those."""
+    ended = AgentRun.objects.filter(finished_at__gt=timezone.now() - LOOKS_BACK, thread__user__is_active=True)
+    ended = ended.exclude(thread__kind=AgentTask.kind()).exclude(context_type=FEED).select_related("thread", *OWNERS)
+    owner = OuterRef("thread__user")
+    told = Notice.objects.open().filter(user=owner, kind=NoticeKind.FAILED, thread=OuterRef("thread"))
+    failed = ended.filter(~_known(NoticeKind.FAILED, owner), ~Exists(told), status=RunStatus.FAILED)
+    for run in failed.order_by("thread", "-finished_at").distinct("thread")[:BATCH]:
+        assert run.finished_at is not None
+        yield _notice(run, NoticeKind.FAILED, run.finished_at, headline(run.error)[0] or _("It failed."))
+    spoke = Exists(answers().filter(run=OuterRef("pk")))
+    finished = ended.filter(spoke, ~_known(NoticeKind.FINISHED, owner), status=RunStatus.SUCCEEDED)
+    for run in finished.order_by("finished_at")[:BATCH]:
+        answer = answers().filter(run=run).order_by("-position").first()
+        assert run.finished_at is not None
+        yield _notice(run, NoticeKind.FINISHED, run.finished_at, headline(answer.content)[0] if answer else "")
+
+
+def _known(kind: NoticeKind, owner: OuterRef) -> Exists:
+    return Exists(Notice.objects.filter(user=owner, kind=kind, subject=OuterRef("pk")))
+
+
+def _of_action(action: AgentAction, at: datetime, said: str) -> Notice:
+    thread = agent_of(action.thread)
+    said = clip(visible(said), Notice.LENGTH)
+    return Notice(
+        user_id=action.user_id, thread_id=thread, kind=NoticeKind.WAITING, subject=action.pk, said=said, at=at
+    )
+
+
+def _notice(run: AgentRun, kind: NoticeKind, at: datetime, said: str, subject: UUID | None = None) -> Notice:
+    thread, said = agent_of(run.thread), clip(visible(said), Notice.LENGTH)
+    owner, about = run.thread.user_id, subject or run.pk
+    return Notice(user_id=owner, thread_id=thread, kind=kind, subject=about, run=run.pk, said=said, at=at)

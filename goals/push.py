@@ -1,0 +1,209 @@
+"""Web push: what a browser is told through the push service of its maker (RFC 8030). It cannot read it, because the
+payload is encrypted for the browser (RFC 8291), and takes it from nobody else, because it is signed (RFC 8292)."""
+
+import base64
+import hashlib
+import json
+import time
+from email.utils import parseaddr
+from typing import Final
+from urllib.parse import urlsplit
+
+import http_ece
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.utils import timezone
+from py_vapid import Vapid02, VapidException
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from agents.models import DeviceToken
+from agents.refusals import Refused
+from goals.notice import Notice, NoticeKind, ReceiptState
+from goals.notice_words import link, title
+from goals.push_device import PushDevice
+from goals.sending import Outcome
+from memory.secrets import Unreadable, seal, unseal
+from memory.text import clip, visible
+from tools.cancel import CancelToken
+from tools.safe_fetch import FetchFailed, FetchRefused, FetchUnsent, parsed, place_of, private_places, safe_fetch
+
+MOST: Final = 20
+"""Devices of one user."""
+TITLE_LENGTH: Final = 150
+DAY: Final = 24 * 3600
+VALID: Final = 12 * 3600
+"""Seconds; the push services allow a day."""
+DELIVERED: Final = frozenset({200, 201, 202, 204})
+GONE: Final = frozenset({404, 410})
+
+
+class Keys(BaseModel):
+    """In URL-safe base64. p256dh: the browser's public key. auth: its secret."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    p256dh: str = Field(max_length=100)
+    auth: str = Field(max_length=40)
+
+
+class Subscription(BaseModel):
+    """As a browser's `PushSubscription.toJSON()` has it."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    endpoint: str = Field(max_length=1000)
+    keys: Keys
+
+
+class Payload(BaseModel):
+    """All that is pushed. id: of the notice; empty for a trial."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    id: str
+    title: str
+    body: str
+    url: str
+    urgent: bool = Field(default=False, exclude=True)
+
+
+def is_possible() -> bool:
+    """Whether this server has a key to sign with."""
+    return bool(settings.WAYMARK_VAPID_KEY)
+
+
+def public_key() -> str:
+    """By which browsers know this server; empty when it has none."""
+    if not is_possible():
+        return ""
+    point = _vapid().public_key.public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
+    return base64.urlsafe_b64encode(point).decode().rstrip("=")
+
+
+def register(user: User, given: str, name: str, *, browser: str = "", token: DeviceToken | None = None) -> PushDevice:
+    """Tell a browser of what comes about from now on. It has one user: whoever registers it last.
+
+    Args:
+        given: its subscription, as JSON.
+
+    Raises:
+        Refused: it is none, its address is none that may be opened (threat T9), or there are too many.
+    """
+    subscription = _checked(given)
+    digest = hashlib.sha256(subscription.endpoint.encode()).digest()
+    sealed = seal(subscription.model_dump_json())
+    with transaction.atomic():
+        if browser:  # whose subscription is renewed
+            PushDevice.objects.for_user(user).filter(browser=browser).exclude(digest=digest).delete()
+        if PushDevice.objects.for_user(user).exclude(digest=digest).count() >= MOST:
+            raise Refused("too_many", f"You have {MOST} devices. Remove one of them first.")
+        device, _made = PushDevice.objects.update_or_create(
+            digest=digest,
+            defaults={
+                "user": user,
+                "token": token,
+                "browser": browser,
+                "name": clip(visible(name), PushDevice.NAME_LENGTH) or "Browser",
+                "sealed": sealed,
+                "created_at": timezone.now(),
+            },
+        )
+    return device
+
+
+def of_notice(notice: Notice) -> Payload:
+    return Payload(
+        id=str(notice.pk),
+        title=clip(visible(title(notice)), TITLE_LENGTH),
+        body=notice.said,
+        url=link(notice),
+        urgent=notice.kind != NoticeKind.FINISHED,
+    )
+
+
+def send(device: PushDevice, payload: Payload) -> Outcome:
+    """Hand a message to the device's push service, which keeps it for a day. Never raises for what that does."""
+    try:
+        to = Subscription.model_validate_json(unseal(device.sealed))
+    except Unreadable as error:
+        return Outcome(ReceiptState.FAILED, str(error))
+    try:
+        signed = _signed(to.endpoint)
+    except VapidException as error:
+        return Outcome(ReceiptState.FAILED, str(error))
+    headers = {
+        **signed,
+        "TTL": str(DAY),
+        "Urgency": "high" if payload.urgent else "normal",
+        "Content-Encoding": "aes128gcm",
+        "Content-Type": "application/octet-stream",
+    }
+    try:
+        answer = safe_fetch(to.endpoint, CancelToken(), headers=headers, body=_encrypted(to.keys, payload))
+    except FetchRefused as error:
+        return Outcome(ReceiptState.REFUSED, str(error))
+    except FetchUnsent as error:
+        return Outcome(ReceiptState.LATER, str(error))
+    except FetchFailed as error:
+        return Outcome(ReceiptState.UNKNOWN, str(error))
+    return _outcome(answer.status)
+
+
+def _outcome(status: int) -> Outcome:
+    if status in DELIVERED:
+        return Outcome(ReceiptState.SENT)
+    if status in GONE:
+        return Outcome(ReceiptState.GONE, f"The push service answered {status}.")
+    state = ReceiptState.LATER if status == 429 or status >= 500 else ReceiptState.REFUSED
+    return Outcome(state, f"The push service answered {status}.")
+
+
+def _checked(given: str) -> Subscription:
+    try:
+        subscription = Subscription.model_validate_json(given)
+        address = parsed(subscription.endpoint)
+        _point(subscription.keys)
+        secret = _decoded(subscription.keys.auth)
+    except (ValidationError, ValueError, FetchRefused) as error:
+        raise Refused("not_a_subscription", "This is no subscription of a browser.") from error
+    inside = place_of(address) in private_places()
+    if len(secret) != 16 or not (address.scheme == "https" or inside):
+        raise Refused("not_a_subscription", "This is no subscription of a browser.")
+    return subscription
+
+
+def _encrypted(keys: Keys, payload: Payload) -> bytes:
+    encrypted: bytes = http_ece.encrypt(
+        json.dumps(payload.model_dump(), ensure_ascii=False).encode(),
+        private_key=ec.generate_private_key(ec.SECP256R1()),
+        dh=_point(keys),
+        auth_secret=_decoded(keys.auth),
+    )
+    return encrypted
+
+
+def _signed(endpoint: str) -> dict[str, str]:
+    """Raises: VapidException: of an address in figures of version 6, which py_vapid does not know."""
+    parts = urlsplit(endpoint)
+    contact = f"mailto:{parseaddr(settings.DEFAULT_FROM_EMAIL)[1]}"
+    claims = {"aud": f"{parts.scheme}://{parts.netloc}", "exp": int(time.time()) + VALID, "sub": contact}
+    signed: dict[str, str] = _vapid().sign(claims)
+    return signed
+
+
+def _vapid() -> Vapid02:
+    return Vapid02.from_raw(settings.WAYMARK_VAPID_KEY.encode())
+
+
+def _point(keys: Keys) -> bytes:
+    """Raises: ValueError: it is no point of the curve."""
+    point = _decoded(keys.p256dh)
+    ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), point)
+    return point
+
+
+def _decoded(text: str) -> bytes:
+    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))

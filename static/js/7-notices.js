@@ -1,0 +1,82 @@
+/* What comes up elsewhere, and telling the browser of it.
+
+   #looking             a form: while somebody has the page before their eyes its address is posted every half minute,
+                        so that they are told of nothing that they see. The answer says how many things wait, which
+                        stands in the title and on the icon, and what came up on other pages, which is toasted once in
+                        all windows. Its data-open is the word for the way there.
+   form[data-push-key]  tells this browser; shown where that is possible, else #push-unfit. #push-denied says no.
+   form[data-push-off]  ends that */
+(() => {
+  const EVERY = 30_000, KEPT = 50, TOLD = "waymark-told";
+  const title = document.title;
+
+  function told() {
+    try { return JSON.parse(localStorage.getItem(TOLD)) ?? []; } catch { return []; }
+  }
+
+  function isNew(id) {
+    const before = told();
+    if (before.includes(id)) return false;
+    try { localStorage.setItem(TOLD, JSON.stringify([...before, id].slice(-KEPT))); } catch { /* told in each window */ }
+    return true;
+  }
+
+  async function look() {
+    const form = document.getElementById("looking");
+    if (!form || document.hidden || !navigator.onLine) return;
+    const body = new FormData(form);
+    body.set("path", location.pathname);
+    const answer = await fetch(form.action, { method: "POST", body, redirect: "error" }).catch(() => null);
+    if (!answer?.ok) return;
+    const { waiting, notices } = await answer.json();
+    document.title = waiting ? `(${waiting}) ${title}` : title;
+    navigator.setAppBadge?.(waiting).catch(() => {});
+    for (const { id, text, url } of notices) {
+      if (isNew(id)) waymark.toast(text, { url, word: form.dataset.open });
+    }
+  }
+
+  addEventListener("DOMContentLoaded", look);
+  document.addEventListener("visibilitychange", look);
+  document.addEventListener("agents-changed", look);
+  setInterval(look, EVERY);
+
+  const form = () => document.querySelector("form[data-push-key]");
+  const show = (id) => { document.getElementById(id).hidden = false; };
+
+  document.addEventListener("DOMContentLoaded", () => {
+    if (!form()) return;
+    if ("serviceWorker" in navigator && "PushManager" in window && "Notification" in window) form().hidden = false;
+    else show("push-unfit");
+  });
+
+  const bytes = (text) => Uint8Array.from(atob(text.replace(/-/g, "+").replace(/_/g, "/")), (each) => each.charCodeAt(0));
+
+  async function subscribed(key) {
+    if (await Notification.requestPermission() !== "granted") return null;
+    await navigator.serviceWorker.register("/sw.js");
+    const { pushManager } = await navigator.serviceWorker.ready;
+    await (await pushManager.getSubscription())?.unsubscribe(); // it may be for another key
+    return pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: bytes(key) });
+  }
+
+  async function add(to) {
+    const found = await subscribed(to.dataset.pushKey).catch(() => null);
+    if (!found) return show("push-denied");
+    to.elements.subscription.value = JSON.stringify(found);
+    to.submit();
+  }
+
+  async function remove(from) {
+    const worker = await navigator.serviceWorker?.getRegistration("/");
+    await (await worker?.pushManager?.getSubscription())?.unsubscribe();
+    from.submit();
+  }
+
+  document.addEventListener("submit", (event) => {
+    const what = event.target.matches("[data-push-key]") ? add : event.target.matches("[data-push-off]") ? remove : null;
+    if (!what) return;
+    event.preventDefault();
+    what(event.target);
+  });
+})();

@@ -1,0 +1,133 @@
+"""Notices in a real browser: switched on, pushed, shown, said back, and toasted where somebody looks."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from django.contrib.auth.models import User
+from playwright.sync_api import Browser, Page, expect
+from pytest_django import Settings
+from pytest_django.live_server_helper import LiveServer
+
+from goals import delivery, noticing, push
+from goals.models import Notice, PushDevice, Receipt
+from goals.services import create_goal
+from tests.browser.access import assert_usable
+from tests.browser.conftest import signed_in
+from tests.factories import NoticeFactory, ReceiptFactory
+from tests.goals.test_notices import failed, finished
+from tests.processes import wait_until
+from tests.push_service import PushService, push_service
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+
+KEEP = "self.registration.showNotification = async (title, options) => { self.kept = { title, options }; }"
+"""A browser without windows shows no notices."""
+
+
+@pytest.fixture
+def service(settings: Settings) -> Iterator[PushService]:
+    with push_service() as service:
+        settings.WAYMARK_FETCH_PRIVATE = [service.place]
+        settings.WAYMARK_NOTICE_PUSH_SECONDS = 0
+        yield service
+
+
+def subscribing_to(page: Page, subscription: str) -> None:
+    """The browser of the tests has no push service of its own."""
+    page.add_init_script(f"PushManager.prototype.subscribe = async () => ({subscription});")
+
+
+def test_this_browser_is_told_and_says_that_it_was_shown(
+    browser: Browser, live_server: LiveServer, user: User, service: PushService
+) -> None:
+    goal = create_goal(user, "Move to Graz")
+    somebody = service.browser(push.public_key())
+    with signed_in(browser, live_server.url, user, permissions=["notifications"]) as context:
+        page = context.new_page()
+        subscribing_to(page, somebody.subscription)
+        page.goto("/settings/notices/")
+        page.get_by_role("button", name="Tell this browser").click()
+        expect(page.get_by_text("This browser,")).to_be_visible()
+        page.get_by_role("button", name="Send a test").click()
+        expect(page.get_by_text("Sent. It should")).to_be_visible()
+        assert somebody.shown[0]["body"] == "This is how you will be told."
+        failed(goal)
+        delivery.deliver()
+        wait_until(lambda: len(somebody.shown) == 2)
+        protocol, registrations = context.new_cdp_session(page), []
+        protocol.on("ServiceWorker.workerRegistrationUpdated", lambda told: registrations.extend(told["registrations"]))
+        protocol.send("ServiceWorker.enable")
+        page.wait_for_function("navigator.serviceWorker.ready.then(() => true)")
+        wait_for(page, registrations)
+        [worker] = context.service_workers
+        worker.evaluate(KEEP)
+        protocol.send(
+            "ServiceWorker.deliverPushMessage",
+            {
+                "origin": live_server.url,
+                "registrationId": registrations[-1]["registrationId"],
+                "data": json.dumps(somebody.shown[1]),
+            },
+        )
+        wait_until(lambda: Receipt.objects.filter(state="shown").exists())
+        shown = worker.evaluate("[kept.title, kept.options.body, kept.options.data.url]")
+        assert shown == ["Failed: Move to Graz", "The model gave an empty answer", somebody.shown[1]["url"]]
+        page.reload()
+        expect(page.get_by_text("push · Chrome on Linux: shown")).to_be_visible()
+        remove = page.get_by_role("button", name="Remove Chrome on Linux")
+        remove.click()
+        page.get_by_role("button", name="Remove Chrome on Linux").click()
+        expect(page.get_by_text("None yet.")).to_be_visible()
+        assert not PushDevice.objects.exists()
+
+
+def wait_for(page: Page, found: list[object]) -> None:
+    while not found:
+        page.evaluate("1")  # lets what the browser says come in
+
+
+@pytest.mark.parametrize("script", [True, False], ids=["with script", "without script"])
+def test_the_page_with_script_and_without(
+    script: bool, browser: Browser, live_server: LiveServer, user: User, service: PushService
+) -> None:
+    goal = create_goal(user, "Move to Graz")
+    push.register(user, service.browser("").subscription, "Firefox on Android")
+    told = NoticeFactory(thread=goal.thread, said="Two quotes, 240 apart")
+    ReceiptFactory(notice=told, channel="push", whom="Firefox on Android", state="unknown")
+    ReceiptFactory(notice=told, whom=user.email)
+    ReceiptFactory(notice=NoticeFactory(thread=goal.thread, kind="failed", said="The model gave an empty answer"))
+    with signed_in(browser, live_server.url, user, java_script_enabled=script) as context:
+        page = context.new_page()
+        page.goto("/settings/notices/")
+        page.get_by_label("Something has finished").uncheck()
+        page.get_by_role("button", name="Save").click()
+        expect(page.get_by_text("Saved.")).to_be_visible()
+        expect(page.get_by_label("Something has finished")).not_to_be_checked()
+        expect(page.get_by_text("not known whether it arrived")).to_be_visible()
+        expect(page.get_by_role("button", name="Tell this browser")).to_be_visible(visible=script)
+        if script:
+            assert_usable(page)
+
+
+def test_where_somebody_looks_it_is_toasted_once_and_not_where_it_stands(
+    browser: Browser, live_server: LiveServer, user: User
+) -> None:
+    here, there = create_goal(user, "Move to Graz"), create_goal(user, "Vienna half marathon")
+    with signed_in(browser, live_server.url, user) as context:
+        page = context.new_page()
+        page.goto(f"/goals/{here.pk}/")
+        finished(here)
+        finished(there, "The knee is well again. It may go on.")
+        noticing.find()
+        page.evaluate("document.dispatchEvent(new Event('agents-changed'))")
+        toast = page.locator(".toast")
+        expect(toast).to_have_text("Finished: Vienna half marathon. The knee is well againOpen")
+        other = context.new_page()
+        other.goto("/notes/")
+        other.wait_for_load_state("networkidle")
+        expect(other.locator(".toast")).to_have_count(0)
+        toast.get_by_role("link").click()
+        page.wait_for_url(f"**/goals/{there.pk}/**")
+        assert Notice.objects.filter(seen_at=None).count() == 0

@@ -1,0 +1,69 @@
+"""What becomes of a mail, with a real mail server (mission H10)."""
+
+from collections.abc import Iterator
+
+import pytest
+from django.contrib.auth.models import User
+from pytest_django import Settings
+
+from config.mail import SMTP
+from goals import notice_mail
+from goals.models import Notice
+from tests.factories import NoticeFactory, ThreadFactory
+from tests.smtp_server import MailServer, mail_server
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def server(settings: Settings) -> Iterator[MailServer]:
+    with mail_server() as server:
+        options = {"host": "127.0.0.1", "port": server.port, "timeout": 10}
+        settings.MAILERS = {"default": {"BACKEND": SMTP, "OPTIONS": options}}
+        yield server
+
+
+@pytest.fixture
+def notice(user: User) -> Notice:
+    made: Notice = NoticeFactory(thread=ThreadFactory(user=user), said="Grüße aus Wien")
+    return made
+
+
+def test_it_is_text_and_html_with_the_way_to_end_that(server: MailServer, notice: Notice) -> None:
+    assert notice_mail.send(notice.user, [notice]).state == "sent"
+    [letter] = server.letters
+    assert letter["To"] == notice.user.email
+    assert letter["Auto-Submitted"] == "auto-generated"
+    assert letter["List-Unsubscribe-Post"] == "List-Unsubscribe=One-Click"
+    assert letter.get_content_type() == "multipart/alternative"
+    plain, html = letter.get_body(("plain",)), letter.get_body(("html",))
+    assert plain is not None
+    assert html is not None
+    assert "Grüße aus Wien" in plain.get_content()
+    assert f"/notices/{notice.pk}/" in html.get_content()
+
+
+@pytest.mark.parametrize(
+    ("recipient", "letter", "state"),
+    [
+        ("550 no such user", "", "refused"),
+        ("450 greylisted, come again", "", "later"),
+        ("250 fine", "554 looks like spam", "refused"),
+        ("250 fine", "452 the disk is full", "later"),
+        ("250 fine", "drop", "unknown"),
+    ],
+)
+def test_what_the_server_says_is_on_the_receipt(
+    recipient: str, letter: str, state: str, server: MailServer, notice: Notice
+) -> None:
+    server.to_recipient, server.to_letter = recipient, letter
+    outcome = notice_mail.send(notice.user, [notice])
+    assert outcome.state == state
+    if state != "unknown":
+        assert outcome.detail == (letter or recipient)
+
+
+def test_a_server_out_of_reach_is_tried_again(server: MailServer, notice: Notice) -> None:
+    server.shutdown()
+    server.server_close()
+    assert notice_mail.send(notice.user, [notice]).state == "later"

@@ -1,0 +1,281 @@
+"""Web push, against a service that refuses what a real one would (mission H10, threat T9)."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.utils import timezone
+from py_vapid import Vapid02
+from pytest_django import Settings
+
+from agents import tokens
+from agents.models import DeviceToken
+from agents.refusals import Refused
+from goals import push
+from goals.models import Goal, Notice, PushDevice, Receipt
+from tests.factories import UserFactory
+from tests.goals.test_notices import Later, failed, finished, later, receipts, service
+from tests.push_service import BrowserOfSomebody, PushService, decoded
+
+__all__ = ["later", "service"]
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+HELLO = push.Payload(id="", title="Waymark", body="Hello", url="/")
+
+
+@pytest.fixture
+def browser(service: PushService) -> BrowserOfSomebody:
+    return service.browser(push.public_key())
+
+
+@pytest.fixture
+def device(browser: BrowserOfSomebody, user: User) -> PushDevice:
+    return push.register(user, browser.subscription, "Firefox on Linux")
+
+
+def test_it_arrives_encrypted_and_signed(device: PushDevice, browser: BrowserOfSomebody, service: PushService) -> None:
+    assert push.send(device, HELLO).state == "sent"
+    assert service.refused == []
+    assert browser.shown == [{"id": "", "title": "Waymark", "body": "Hello", "url": "/"}]
+    assert browser.headers[0]["Urgency"] == "normal"
+    assert len(decoded(push.public_key())) == 65
+    assert browser.address not in device.sealed
+
+
+def test_the_service_refuses_what_is_signed_by_somebody_else(
+    device: PushDevice, service: PushService, settings: Settings
+) -> None:
+    settings.WAYMARK_VAPID_KEY = "YW5vdGhlci1rZXktMDEyMzQ1Njc4OWFiY2RlZmdoaWo"
+    outcome = push.send(device, HELLO)
+    assert (outcome.state, outcome.detail) == ("refused", "The push service answered 403.")
+    assert "another key" in service.refused[0]
+
+
+@pytest.mark.parametrize(
+    ("broken", "why"),
+    [
+        ({"aud": "https://elsewhere.example"}, "audience"),
+        ({"exp": 1_000_000_000}, "stale"),
+        ({"exp": 99_999_999_999}, "stale"),
+    ],
+)
+def test_the_service_is_strict_about_claims(
+    broken: dict[str, Any], why: str, device: PushDevice, service: PushService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tests the test: what passes elsewhere has been looked at."""
+    sign = Vapid02.sign
+    monkeypatch.setattr(Vapid02, "sign", lambda self, claims: sign(self, claims | broken))
+    assert push.send(device, HELLO).state == "refused"
+    assert why in service.refused[0]
+
+
+def test_the_longest_payload_fits(device: PushDevice, browser: BrowserOfSomebody, goal: Goal) -> None:
+    goal.title = "\N{GRINNING FACE}" * Goal.TITLE_LENGTH
+    goal.save()
+    notice = Notice(
+        user=goal.user, thread=goal.thread, kind="failed", said="\N{GRINNING FACE}" * Notice.LENGTH, at=timezone.now()
+    )
+    assert push.send(device, push.of_notice(notice)).state == "sent"
+    assert browser.shown[0]["body"] == notice.said
+
+
+@pytest.mark.parametrize("status", [404, 410])
+def test_a_browser_that_is_gone_is_removed(
+    status: int, goal: Goal, device: PushDevice, service: PushService, later: Later
+) -> None:
+    failed(goal)
+    finished(goal)
+    later()
+    service.answers = [status]
+    later(1)
+    assert not PushDevice.objects.exists()
+    assert receipts() == [("push", "gone")]
+    assert Receipt.objects.get().whom == "Firefox on Linux"
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+def test_a_service_that_is_busy_is_tried_again_and_given_up(
+    status: int, goal: Goal, device: PushDevice, browser: BrowserOfSomebody, service: PushService, later: Later
+) -> None:
+    finished(goal)
+    later()
+    service.answers = [status] * 2
+    later(1)
+    assert receipts() == [("push", "later")]
+    later(0.5)
+    assert len(service.answers) == 1
+    later(0.5)
+    assert service.answers == []
+    later(2)
+    assert receipts() == [("push", "sent")]
+    assert len(browser.shown) == 1
+    finished(goal, "It goes on and on.")
+    later()
+    service.answers = [status] * 8
+    for minutes in (1, 1, 2, 4, 8, 16, 32, 64, 128):
+        later(minutes)
+    assert receipts()[-1] == ("push", "failed")
+    assert service.answers == []
+    assert len(browser.shown) == 1
+
+
+def test_an_answer_that_breaks_off_is_not_asked_for_again(
+    goal: Goal, device: PushDevice, browser: BrowserOfSomebody, service: PushService, later: Later
+) -> None:
+    finished(goal)
+    later()
+    service.answers = ["drop"]
+    for _tick in range(5):
+        later(3)
+    assert receipts() == [("push", "unknown")]
+    assert len(browser.shown) == 1
+
+
+def test_a_service_out_of_reach_is_tried_again(
+    goal: Goal, device: PushDevice, service: PushService, later: Later
+) -> None:
+    finished(goal)
+    later()
+    service.shutdown()
+    service.socket.close()
+    later(1)
+    receipt = Receipt.objects.get()
+    assert receipt.state == "later"
+    assert "could not be reached" in receipt.detail
+
+
+def test_it_does_not_follow_where_the_service_points(
+    device: PushDevice, browser: BrowserOfSomebody, service: PushService
+) -> None:
+    service.answers = [307]
+    assert push.send(device, HELLO).state == "refused"
+    assert browser.shown == []
+
+
+def test_the_browser_says_that_it_has_shown_it(
+    goal: Goal, browser: BrowserOfSomebody, later: Later, client: Client
+) -> None:
+    client.force_login(goal.user)
+    client.post("/settings/notices/devices/", {"subscription": browser.subscription})
+    later(1, tick=False)  # what came before is not told
+    finished(goal)
+    later()
+    later(1)
+    notice = Notice.objects.get()
+    strict = Client(enforce_csrf_checks=True)
+    strict.cookies = client.cookies
+    assert strict.post(f"/notices/{notice.pk}/shown").status_code == 204
+    assert receipts() == [("push", "shown")]
+    other = Client()
+    other.force_login(UserFactory())
+    assert other.post(f"/notices/{notice.pk}/shown").status_code == 404
+
+
+def test_a_browser_is_added_tried_and_removed(client: Client, user: User, browser: BrowserOfSomebody) -> None:
+    client.force_login(user)
+    agent = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
+    added = client.post(
+        "/settings/notices/devices/",
+        {"subscription": browser.subscription},
+        follow=True,
+        headers={"User-Agent": agent},
+    )
+    page = added.content.decode()
+    assert "Firefox on Linux" in page
+    assert "This browser," in page
+    device = PushDevice.objects.get()
+    assert "Sent." in client.post(f"/settings/notices/devices/{device.pk}/try/", follow=True).content.decode()
+    assert browser.shown[0]["body"] == "This is how you will be told."
+    stranger = Client()
+    stranger.force_login(UserFactory())
+    for what in ("try", "remove"):
+        assert stranger.post(f"/settings/notices/devices/{device.pk}/{what}/").status_code == 404
+    client.post(f"/settings/notices/devices/{device.pk}/remove/")
+    assert not PushDevice.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "",
+        "no JSON",
+        "{}",
+        '{"endpoint": "https://push.example/1", "keys": {"p256dh": "AAAA", "auth": "AAAA"}}',
+        {"endpoint": "file:///etc/passwd"},
+        {"endpoint": "http://push.example/not-secured"},
+        {"endpoint": "https://me:word@push.example/"},
+        {"endpoint": "https://push.example/" + "x" * 1000},
+        {"keys": {"p256dh": "AAAA"}},
+    ],
+)
+def test_what_is_no_subscription_is_refused(given: Any, browser: BrowserOfSomebody, user: User) -> None:
+    if isinstance(given, dict):
+        given = json.dumps(json.loads(browser.subscription) | given)
+    with pytest.raises(Refused):
+        push.register(user, given, "Browser")
+
+
+def test_an_address_inside_is_never_opened(user: User, browser: BrowserOfSomebody, settings: Settings) -> None:
+    """What was registered is looked up, and checked, each time."""
+    inside = json.dumps(json.loads(browser.subscription) | {"endpoint": "https://127.0.0.1/push"})
+    device = push.register(user, inside, "Browser")
+    outcome = push.send(device, HELLO)
+    assert outcome.state == "refused"
+
+
+def test_a_browser_has_one_user_and_signs_out_with_them(client: Client, user: User, browser: BrowserOfSomebody) -> None:
+    push.register(UserFactory(), browser.subscription, "Browser")
+    client.force_login(user)
+    client.post("/settings/notices/devices/", {"subscription": browser.subscription})
+    assert [*PushDevice.objects.values_list("user", flat=True)] == [user.pk]
+    client.post("/accounts/logout/")
+    assert not PushDevice.objects.exists()
+    token = DeviceToken.objects.get(digest=tokens.digest(tokens.issue(user)))
+    push.register(user, browser.subscription, "Phone", token=token)
+    tokens.revoke_all(user)
+    assert not PushDevice.objects.exists()
+
+
+def test_a_renewed_subscription_takes_the_place_of_the_old_one(
+    client: Client, user: User, service: PushService
+) -> None:
+    client.force_login(user)
+    for _time in range(2):
+        given = {"subscription": service.browser(push.public_key()).subscription}
+        client.post("/settings/notices/devices/", given)
+    assert PushDevice.objects.count() == 1
+
+
+def test_there_are_so_many_devices_and_no_more(user: User, service: PushService) -> None:
+    for _n in range(push.MOST):
+        push.register(user, service.browser("").subscription, "Browser")
+    with pytest.raises(Refused):
+        push.register(user, service.browser("").subscription, "Browser")
+
+
+def test_without_a_key_nothing_is_pushed_and_the_page_says_so(
+    client: Client, goal: Goal, device: PushDevice, later: Later, settings: Settings
+) -> None:
+    settings.WAYMARK_VAPID_KEY = ""
+    finished(goal)
+    later()
+    later(1)
+    assert receipts() == []
+    client.force_login(goal.user)
+    assert "WAYMARK_VAPID_KEY" in client.get("/settings/notices/").content.decode()
+
+
+def test_the_worker_and_the_manifest_are_there_for_everybody(client: Client) -> None:
+    worker = client.get("/sw.js")
+    assert worker["Content-Type"] == "text/javascript"
+    assert "script-src 'self'" in worker["Content-Security-Policy"]
+    manifest = client.get("/manifest.webmanifest")
+    assert manifest["Content-Type"] == "application/manifest+json"
+    for icon in manifest.json()["icons"]:
+        assert client.get(icon["src"]).status_code == 200
+    page = client.get("/accounts/login/", follow=True).content.decode()
+    assert re.search(r'rel="manifest" href="/manifest.webmanifest"', page)
