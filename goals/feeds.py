@@ -92,9 +92,8 @@ def begin(thread: Thread, now: datetime) -> Feed | None:
     found = [each for each in updates(user, since, threads) if each.thread in threads and str(each.id) not in told]
     if not found:
         return None
-    sources = _sources(user, {each.thread for each in found})
+    sources = _sources(user, {each.thread for each in found} | hand_to_feed(user))
     mark(thread.pk, sources, orm_connection())
-    hand_to_feed(user)
     return Feed.objects.create(
         user=user, thread=thread, day=day, since=since, until=until, facts=_facts(found), sources=sources
     )

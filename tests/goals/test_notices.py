@@ -420,3 +420,16 @@ def test_a_feed_that_was_never_written_leaves_it_to_the_next(goal: Goal, later: 
     again = feeds.begin(assistant_of(goal.user).thread, timezone.now())
     assert again is not None
     assert "say it again" in feeds.material(again)
+
+
+def test_a_feed_is_marked_with_what_the_agents_of_its_notices_have_read(goal: Goal, later: Later) -> None:
+    assistant = assistant_of(goal.user).thread
+    ApprovalFactory(action__run__thread=assistant)  # of no goal, so it is none of the facts
+    later()
+    later(20, tick=False)
+    finished(goal)
+    type(assistant).objects.filter(pk=assistant.pk).update(sources=["https://stranger.example"])
+    feed = feeds.begin(assistant, timezone.now())
+    assert feed is not None
+    assert "say it again" in feeds.material(feed)
+    assert feed.sources == ["https://stranger.example"]
