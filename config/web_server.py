@@ -1,6 +1,7 @@
 """Daphne, with a limit to what it reads of a request before anybody has looked at it, and without what nobody reads:
 forms (Django parses them), lines of an access log."""
 
+import logging
 from collections import defaultdict
 from io import BytesIO
 from typing import Any
@@ -9,6 +10,8 @@ from weakref import WeakSet
 from daphne import http_protocol, server, ws_protocol
 from django.conf import settings
 from twisted.web import http
+
+logger = logging.getLogger(__name__)
 
 # A proxy may be here, and everybody behind it.
 THIS_MACHINE = ("127.0.0.1", "::1")
@@ -67,6 +70,13 @@ class LimitedRequest(http_protocol.WebRequest):
         self.requestHeaders.removeHeader(b"Daphne-Root-Path")
         if not self.refused:
             super().process()
+
+    def handle_exception(self, exception: BaseException) -> None:
+        """Daphne would begin a second answer. By the end of the connection a client can tell that it has not all."""
+        if self._response_started:
+            self.loseConnection()
+        else:
+            super().handle_exception(exception)
 
     @property
     def _brings_files(self) -> bool:
@@ -131,12 +141,24 @@ class WideFactory(ws_protocol.WebSocketFactory):
     protocol = WideSocket
 
 
+class LastingServer(server.Server):
+    """Daphne looks each second for what has ended, to answer, log and forget it; it would not look again once it has
+    failed in this."""
+
+    def application_checker(self) -> None:
+        try:
+            super().application_checker()
+        except Exception:
+            logger.exception("what has ended was not all looked after")
+            server.reactor.callLater(1, self.application_checker)
+
+
 def serve(application: Any, endpoints: list[str]) -> None:
     """Serve until SIGTERM. Must be called after a reactor was chosen."""
     http_protocol.WebRequest = LimitedRequest
     server.HTTPFactory = LimitedFactory
     server.WebSocketFactory = WideFactory
-    server.Server(
+    LastingServer(
         application=application,
         endpoints=endpoints,
         websocket_timeout=-1,

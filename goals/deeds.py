@@ -82,6 +82,7 @@ def _named(schedule: Schedule) -> str:
 def set_target(thread: Thread, name: str, value: float, deadline: date, unit: str = "") -> None:
     """Raises: Refused, as `measuring.set_target`."""
     with transaction.atomic():
+        Thread.objects.select_for_update(no_key=True).get(pk=thread.pk)
         before = Target.objects.select_for_update().filter(thread=thread).first()
         was = target_image(before) if before else None
         target = measuring.set_target(thread, name, value, deadline, unit)
@@ -94,6 +95,7 @@ def set_target(thread: Thread, name: str, value: float, deadline: date, unit: st
 def drop_target(thread: Thread) -> None:
     """It is not measured any more; what was measured stays."""
     with transaction.atomic():
+        Thread.objects.select_for_update(no_key=True).get(pk=thread.pk)
         target = Target.objects.select_for_update().filter(thread=thread).first()
         if target is not None:
             change = TargetRestorer().change(str(target.pk), str(target), target_image(target), None)

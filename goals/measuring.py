@@ -4,7 +4,7 @@ import csv
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from math import isfinite
 from typing import Final
@@ -12,6 +12,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models.functions import Now
 from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.translation import gettext as _
@@ -96,24 +97,13 @@ def measure(
         Refused: no figure, a day that lies ahead, a note that is too long, or too many.
     """
     today = today_of(thread.user_id)
-    day, note = day or today, clean(note).strip()
-    if day > today:
-        raise Refused("day", _("%(day)s lies ahead.") % {"day": date_format(day, "j F Y")})
-    if len(note) > Measurement.NOTE_LENGTH:
-        raise Refused("note", _("A note has at most %(n)d characters.") % {"n": Measurement.NOTE_LENGTH})
-    if Measurement.objects.filter(thread=thread).count() >= MOST:
-        raise Refused("too_many", _("At most %(n)d measurements are kept.") % {"n": MOST})
-    return Measurement.objects.create(
-        user_id=thread.user_id,
-        thread=thread,
-        value=_figure(value),
-        day=day,
-        note=note,
-        author=Author.AGENT if origin else Author.USER,
-        sources=names(origin.sources) if origin else [],
-        message=answered(thread.pk, origin.run) if origin else None,
-        action=origin.action if origin else None,
-    )
+    made = _measurement(thread, value, day or today, note, today)
+    if origin:
+        made.author, made.sources = Author.AGENT, names(origin.sources)
+        made.message, made.action = answered(thread.pk, origin.run), origin.action
+    _make_sure_of_room(thread, 1)
+    made.save(force_insert=True)
+    return made
 
 
 def figure_of(text: str) -> float:
@@ -129,7 +119,7 @@ def figure_of(text: str) -> float:
             _("“%(text)s” can be read in two ways: write %(plain)s, or %(point)s.")
             % {"text": figure, "plain": plain, "point": figure.replace(",", ".")}
         )
-    if not re.fullmatch(r"[+-]?(\d+[.,]?\d*|[.,]\d+)", figure, re.ASCII):
+    if not re.fullmatch(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)", figure, re.ASCII):
         raise ValueError(_("“%(text)s” is not a figure. Write it like 72.5 or 72,5.") % {"text": clip(text, 40)})
     return float(figure.replace(",", "."))
 
@@ -141,20 +131,39 @@ def take_in(thread: Thread, text: str) -> list[Measurement]:
     Raises:
         Refused: a line is none; it is named.
     """
-    with transaction.atomic():
-        return [measure(thread, *each) for each in _lines(text)]
+    today = today_of(thread.user_id)
+    made = [_measurement(thread, *each, today) for each in _lines(text)]
+    _make_sure_of_room(thread, len(made))
+    for n, each in enumerate(made):
+        each.created_at = Now() + timedelta(microseconds=n)  # those of one day stay in the order of their lines
+    return Measurement.objects.bulk_create(made)
+
+
+def _measurement(thread: Thread, value: float, day: date, note: str, today: date) -> Measurement:
+    """What its person has measured, not saved yet."""
+    note = clean(note).strip()
+    if day > today:
+        raise Refused("day", _("%(day)s lies ahead.") % {"day": date_format(day, "j F Y")})
+    if len(note) > Measurement.NOTE_LENGTH:
+        raise Refused("note", _("A note has at most %(n)d characters.") % {"n": Measurement.NOTE_LENGTH})
+    return Measurement(user_id=thread.user_id, thread=thread, value=_figure(value), day=day, note=note)
+
+
+def _make_sure_of_room(thread: Thread, more: int) -> None:
+    if Measurement.objects.filter(thread=thread).count() + more > MOST:
+        raise Refused("too_many", _("At most %(n)d measurements are kept.") % {"n": MOST})
 
 
 def _lines(text: str) -> Iterator[tuple[float, date, str]]:
     for number, line in enumerate(text.splitlines(), 1):
         between = re.match(r"[\s\"]*[\d-]+[\s\"]*?([,;\t])", line)
-        (row,) = csv.reader([line], delimiter=between[1] if between else ",")
-        cells = [cell.strip() for cell in row]
-        if not any(cells) or (number == 1 and not cells[0][:1].isdigit()):
-            continue  # a heading
         try:
+            (row,) = csv.reader([line], delimiter=between[1] if between else ",")
+            cells = [cell.strip() for cell in row]
+            if not any(cells) or (number == 1 and not cells[0][:1].isdigit()):
+                continue  # a heading
             yield figure_of(cells[1]), date.fromisoformat(cells[0]), ", ".join(cells[2:])
-        except (ValueError, IndexError):
+        except (ValueError, IndexError, csv.Error):
             raise Refused(
                 "line",
                 _("Line %(n)d is not understood: “%(line)s”. Each is like 2026-11-29, 63.5.")

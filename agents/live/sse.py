@@ -1,5 +1,6 @@
 """The event stream of a thread for devices: server-sent events over HTTP, resumable by Last-Event-ID."""
 
+import logging
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
@@ -14,6 +15,8 @@ from agents.live.offload import offload
 from agents.live.seats import seats
 from agents.live.snapshot import snapshot
 from memory.encoding import dumps
+
+logger = logging.getLogger(__name__)
 
 HEARTBEAT_SECONDS: Final = 15
 SLOW_SECONDS: Final = 10
@@ -49,13 +52,16 @@ def streaming(user_id: int, chunks: AsyncGenerator[bytes]) -> StreamingHttpRespo
 
 
 async def _seated(user_id: int, chunks: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
-    """Those who came at the same moment were all let in."""
+    """Those who came at the same moment were all let in. A stream that fails ends: its client comes back with its last
+    id, as after an outage of the database."""
     if not seats.begin(user_id):
         return
     try:
         async with aclosing(chunks):
             async for chunk in chunks:
                 yield chunk
+    except Exception:
+        logger.exception("a stream failed")
     finally:
         seats.end(user_id)
 

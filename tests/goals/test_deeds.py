@@ -2,10 +2,12 @@
 (missions A12, D7, D8 and H1)."""
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
@@ -124,3 +126,21 @@ def test_an_import_that_is_too_long_to_be_undone_is_on_record(client: Client, go
     (deed,) = AgentAction.objects.all()
     assert deed.summary == f"0 on 2026-01-01 and {MOST_UNDONE} more"
     assert f"/actions/{deed.pk}/undo" not in client.get("/activity/").text
+
+
+def test_a_target_is_set_and_dropped_by_many_at_once(goal: Goal) -> None:
+    headers, address = bearer(goal.user), f"/api/v1/goals/{goal.pk}/target"
+    body = {"name": "Weight", "value": 70, "deadline": DEADLINE}
+
+    def ask(n: int) -> int:
+        client = Client(raise_request_exception=False)
+        try:
+            if n % 3:
+                return client.put(address, body, content_type="application/json", headers=headers).status_code
+            return client.delete(address, headers=headers).status_code
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(6) as pool:
+        statuses = set(pool.map(ask, range(90)))
+    assert statuses <= {200, 204, 404}  # 404: it was set, and dropped before it was read

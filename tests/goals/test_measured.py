@@ -4,7 +4,9 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from hypothesis import given, strategies as st
 from pytest_django import Settings
@@ -119,6 +121,35 @@ def test_it_is_set_measured_imported_and_dropped_in_the_browser(client: Client, 
     client.post(f"{page}drop")
     assert "Set a target" in client.get(f"/goals/{goal.pk}/").text
     assert Measurement.objects.count() == 3
+
+
+def test_however_many_lines_are_taken_in_the_number_of_queries_is_the_same(goal: Goal) -> None:
+    def taken(count: int) -> int:
+        lines = "\n".join(f"2026-11-20, {n}" for n in range(count))
+        with CaptureQueriesContext(connection) as asked:
+            measuring.take_in(goal.thread, lines)
+        return len(asked)
+
+    assert taken(2) == taken(300)
+    values = list(Measurement.objects.values_list("value", flat=True))
+    assert values == [*range(2), *range(300)]
+    with pytest.raises(Refused) as refused:
+        taken(measuring.MOST - 301)
+    assert refused.value.code == "too_many"
+    assert Measurement.objects.count() == 302
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["2026-11-20, 5, " + "x" * 140_000, "2026-11-20, " + "5" * 120_000 + "x"],
+    ids=["a field", "a figure"],
+)
+def test_a_line_that_is_far_too_long_is_named(client: Client, goal: Goal, line: str) -> None:
+    measuring.set_target(goal.thread, "Weight", 70, date(2099, 1, 1))
+    answer = client.post(f"/goals/{goal.pk}/measured/import", {"lines": f"2026-11-19, 5\n{line}"})
+    assert answer.status_code == 422
+    assert "Line 2 is not understood" in answer.text
+    assert not Measurement.objects.exists()
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 from memory.models import Attachment
 from tests.factories import GoalFactory, bearer
 from tests.pictures import noise
-from tests.processes import wait_until, web
+from tests.processes import answers, free_port, running, wait_until, web
 from tests.security.asking import status_of
 
 pytestmark = [pytest.mark.programs, pytest.mark.django_db(transaction=True)]
@@ -117,6 +117,33 @@ def test_a_large_photo_arrives(address: str) -> None:
     stored = Attachment.objects.get()
     assert len(data) > 7_000_000
     assert stored.size <= 3_500_000
+
+
+@pytest.fixture
+def breaking() -> Iterator[str]:
+    """The web server with an application that fails: tests/security/breaking.py."""
+    port = free_port()
+    address = f"http://127.0.0.1:{port}"
+    with running("-m", "tests.security.breaking", str(port), DJANGO_SETTINGS_MODULE="config.settings"):
+        wait_until(lambda: answers(f"{address}/connections"))
+        yield address
+
+
+@pytest.mark.parametrize("path", ["/begun", "/unanswerable"])
+def test_what_fails_after_its_beginning_ends_and_nothing_else_does(breaking: str, path: str) -> None:
+    with connected(breaking) as line:
+        line.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        assert b"200 OK" in line.recv(64)
+        assert ended_within(line, 20)
+    for _ in range(2):
+        assert status_of(breaking, "GET /fails HTTP/1.1") == 500
+    wait_until(lambda: connections_of(breaking) == 1)
+
+
+def connections_of(address: str) -> int:
+    """How many requests the server still knows, with this one."""
+    with urllib.request.urlopen(f"{address}/connections", timeout=10) as answer:
+        return int(answer.read())
 
 
 def is_hung_up_on(address: str) -> bool:

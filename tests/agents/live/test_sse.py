@@ -7,6 +7,7 @@ from typing import Any, cast
 import orjson
 import pytest
 from channels.db import database_sync_to_async
+from django.db import OperationalError
 from django.http import StreamingHttpResponse
 from django.test import AsyncClient, override_settings
 
@@ -235,6 +236,20 @@ async def test_a_stream_ends_when_the_viewer_may_no_longer_look(
     chunks = [chunk async for chunk in aiter(response)]
     assert len(chunks) == 3
     assert answers == []
+
+
+async def test_a_stream_that_fails_ends_and_is_logged(
+    thread: Thread, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Such as when PostgreSQL has been restarted."""
+
+    def gone() -> bool:
+        raise OperationalError("the connection is lost")
+
+    monkeypatch.setattr(sse, "CHECK_SECONDS", 0)
+    response = event_stream(thread.pk, USER, await off_loop(tip, thread.pk), gone)
+    assert [b"hello" in chunk async for chunk in aiter(response)] == [True]
+    assert "a stream failed" in caplog.text
 
 
 async def test_people_cannot_follow_the_goals_of_others(goal: Goal) -> None:
