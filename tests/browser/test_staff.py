@@ -51,6 +51,7 @@ def thread() -> Thread:
 
 
 def test_the_description_of_the_api_is_drawn(page: Page) -> None:
+    page.set_viewport_size({"width": 1200, "height": 4000})  # what is out of sight is not drawn
     page.goto("/api/v1/docs")
     page.get_by_text("Say something; the answer comes as events and messages").first.wait_for()
     operation = page.locator(".opblock", has_text="/api/v1/auth/login")
