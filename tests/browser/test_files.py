@@ -33,19 +33,19 @@ def test_files_are_given_saved_deleted_and_back_again(
 
     page.get_by_label("Put files in").set_input_files({"name": "log.csv", "mimeType": "text/csv", "buffer": b"1,2\n"})
     page.get_by_role("button", name="Put in").click()
-    expect(page.get_by_role("link", name="log.csv")).to_be_visible()
+    expect(page.get_by_role("link", name="log.csv", exact=True)).to_be_visible()
     with page.expect_download() as saved:
-        page.get_by_role("link", name="plans/week 1.md").click()
+        page.get_by_role("link", name="plans/week 1.md", exact=True).click()
     assert Path(saved.value.path()).read_text() == "# Easy\n"
     assert saved.value.suggested_filename == "week 1.md"
 
     page.get_by_role("button", name="Delete plans/week 1.md").click()
     expect(page.get_by_text("“plans/week 1.md” is deleted.")).to_be_visible()
-    expect(page.get_by_role("link", name="plans/week 1.md")).to_have_count(0)
+    expect(page.get_by_role("link", name="plans/week 1.md", exact=True)).to_have_count(0)
     if script:
         assert_usable(page)
     page.get_by_role("button", name="Undo").click()
-    expect(page.get_by_role("link", name="plans/week 1.md")).to_be_visible()
+    expect(page.get_by_role("link", name="plans/week 1.md", exact=True)).to_be_visible()
     if script:
         assert_usable(page)
     window.close()

@@ -70,7 +70,7 @@ def test_a_person_writes_what_all_agents_are_told(browser: Browser, live_server:
     assert_usable(page)
     page.set_viewport_size(WIDE)
     page.get_by_role("link", name="USER").click()
-    with page.expect_response(lambda answer: answer.request.method == "POST"):
+    with page.expect_response(lambda answer: answer.request.method == "POST" and "/memory/" in answer.url):
         page.get_by_label("Text").fill("Is called **Kim**, a nurse.")
     page.get_by_text("Read", exact=True).click()
     expect(page.locator("#note-read strong")).to_have_text("Kim")

@@ -261,7 +261,7 @@ def test_a_server_that_wants_more_rights_is_given_them_at_the_next_sign_in(
     server = signed_in(browser, fake)
     challenge, fake.challenge = fake.challenge, 'Bearer error="insufficient_scope", scope="write"'
     fake.lets_in = lambda method, authorization: method != "tools/call"
-    with pytest.raises(ToolError, match=r"Nothing was done\. The server wants more rights"):
+    with pytest.raises(ToolError, match=r"Nothing was done: The server wants more rights"):
         called(server)
     fake.challenge, fake.lets_in = challenge, oauth.knows
     assert called(server) == "done"
@@ -391,7 +391,7 @@ def test_a_server_that_lets_everybody_look_asks_when_it_is_called(
     server = added(browser, fake)
     services.accept(server, [each.digest for each in read(server.seen)], ["look"])
     assert "Sign in" not in shown(browser)
-    with pytest.raises(ToolError, match=r"Nothing was done\. The server lets nobody in"):
+    with pytest.raises(ToolError, match=r"Nothing was done: The server lets nobody in"):
         called(server)
     services.check(McpServer.objects.get())
     assert f"Sign in at {oauth.place}" in shown(browser)

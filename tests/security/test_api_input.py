@@ -35,7 +35,7 @@ def lists(caller: Person) -> list[str]:
         route
         for route in own_routes()
         if hasattr(view_of(route), "get")
-        and not str(route.name).endswith(("events", "attachment", "thumbnail", "file"))
+        and not str(route.name).endswith(("events", "attachment", "thumbnail", "file", "zip"))
     ]
     addresses = [address(route, caller.ids) for route in gets]
     return [each for each in addresses if "results" in Client().get(each, headers=bearer(caller.user)).json()]
