@@ -61,7 +61,7 @@ def _commands(calls: Sequence[AgentAction]) -> list[str]:
 
 
 def _command(call: AgentAction) -> str:
-    ended = _ENDED.search(call.output)
+    ended = _ENDED.search(call.output.partition("\nOutput:")[0])
     how = f"exit code {ended[1]}" if ended else "killed"
     return f"{clip(str(call.arguments.get('command')), 100)}: {how}"
 

@@ -1,6 +1,7 @@
 """What the frame of every page shows: goals and their state, what this month cost, whether the demo answers."""
 
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -115,6 +116,13 @@ def _limit(user: User) -> Decimal | None:
         return None
     (now,) = current([budget], user)
     return budget.money + now.extra
+
+
+def places_of(user: User, threads: Collection[UUID]) -> dict[UUID, Place]:
+    """Agents by their threads, also of goals that the frame has no room for."""
+    shell = build(user)
+    others = Goal.objects.for_user(user).filter(thread__in=threads).exclude(thread__in=shell.places())
+    return shell.places() | {goal.thread_id: goal_place(goal) for goal in others.select_related("thread")}
 
 
 def goals_with_state(user: User) -> QuerySet[Goal]:

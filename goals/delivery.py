@@ -20,7 +20,7 @@ from django.db.models import Exists, F, OuterRef, Q
 from django.utils import timezone
 
 from goals import notice_mail, push
-from goals.notice import OPEN, Channel, Notice, NoticeChoice, NoticeQuerySet, Receipt, ReceiptState
+from goals.notice import OPEN, Channel, Notice, NoticeQuerySet, Receipt, ReceiptState, choice_of
 from goals.noticing import find, settle
 from goals.push_device import PushDevice
 from goals.quiet import quiet_until
@@ -51,10 +51,6 @@ def deliver() -> None:
         if quiet_until(user.pk, timezone.now()) is None:
             settle(user)
             _tell(user, until)
-
-
-def choice_of(user: User) -> NoticeChoice:
-    return NoticeChoice.objects.for_user(user).first() or NoticeChoice(user=user)
 
 
 @dataclass(frozen=True, slots=True)

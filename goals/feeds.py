@@ -26,6 +26,7 @@ from goals.schedule import Schedule, ScheduleKind
 from goals.schedules import next_of
 from goals.updates import Kind, Update, horizon, updates
 from memory.marks import mark, merged
+from memory.metadata import MessageMetadata
 from memory.models import Source, Thread, ThreadMessage
 from memory.news import tell
 from memory.pool import orm_connection
@@ -67,11 +68,12 @@ def hour_of(user: User) -> time | None:
 
 def set_hour(user: User, at: time | None) -> None:
     """None: no feed is written any more."""
-    begin_daily(user)
-    schedule = Schedule.objects.get(user=user, kind=ScheduleKind.FEED)
+    mine = Schedule.objects.for_user(user).filter(kind=ScheduleKind.FEED)
     if at is None:
-        Schedule.objects.filter(pk=schedule.pk).update(paused=True)
+        mine.update(paused=True)
         return
+    begin_daily(user)
+    schedule = mine.get()
     if schedule.paused or schedule.rule != _rule(at):
         schedule.rule, schedule.paused = _rule(at), False
         schedule.next_at = next_of(schedule, timezone.now())
@@ -125,8 +127,9 @@ def material(feed: Feed) -> str:
 
 def open_feed(user_id: int) -> Feed | None:
     """The one that is to be written, locked."""
-    mine = Feed.objects.select_for_update().filter(user=user_id, written_at=None)
-    return mine.filter(created_at__gte=horizon() - timedelta(days=2)).order_by("-created_at").first()
+    mine = Feed.objects.select_for_update().filter(user=user_id, created_at__gte=horizon() - timedelta(days=2))
+    last = mine.order_by("-created_at").first()
+    return last if last and last.written_at is None else None
 
 
 def newest(user: User) -> Feed | None:
@@ -165,12 +168,13 @@ def discuss_brief(feed: Feed) -> ThreadMessage:
 
 
 def _put(thread: Thread, key: UUID, text: str, sources: Sequence[str]) -> ThreadMessage:
+    told = MessageMetadata(feed=key).stored()
     with transaction.atomic():
         Thread.objects.select_for_update(no_key=True).get(pk=thread.pk)
         message, made = ThreadMessage.objects.get_or_create(
             thread=thread,
             client_message_id=key,
-            defaults={"source": Source.AGENT, "content": f"*{_('From your feed:')}*\n\n{text}"},
+            defaults={"source": Source.AGENT, "content": f"*{_('From your feed:')}*\n\n{text}", "metadata": told},
         )
         if made:
             mark(thread.pk, sources, orm_connection())

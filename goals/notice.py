@@ -3,6 +3,7 @@
 from typing import Self
 
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
@@ -157,3 +158,8 @@ class NoticeChoice(models.Model):
 
     def kinds(self) -> list[str]:
         return [kind for kind in NoticeKind.values if getattr(self, kind)]
+
+
+def choice_of(user: User) -> NoticeChoice:
+    """What a user wants to be told of."""
+    return NoticeChoice.objects.for_user(user).first() or NoticeChoice(user=user)

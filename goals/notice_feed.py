@@ -8,7 +8,7 @@ from django.contrib.auth.models import User
 from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
-from goals.notice import Channel, Notice, NoticeQuerySet, Receipt, ReceiptQuerySet, ReceiptState
+from goals.notice import Channel, Notice, NoticeQuerySet, Receipt, ReceiptQuerySet, ReceiptState, choice_of
 from goals.notice_words import title
 from goals.noticing import settle
 
@@ -20,7 +20,8 @@ def hand_to_feed(user: User) -> set[UUID]:
     now = timezone.now()
     told = Receipt.objects.filter(notice=OuterRef("pk"), channel=Channel.FEED)
     late = now - timedelta(seconds=settings.WAYMARK_NOTICE_MAIL_SECONDS)
-    for notice in Notice.objects.open().filter(~Exists(told), user=user, at__lte=late):
+    wanted = Notice.objects.open().filter(user=user, kind__in=choice_of(user).kinds())
+    for notice in wanted.filter(~Exists(told), at__lte=late):
         fresh = {"state": ReceiptState.RESERVED, "at": now, "created_at": now}
         Receipt.objects.get_or_create(notice=notice, channel=Channel.FEED, device=None, defaults=fresh)
     return {notice.thread_id for notice in _handed(user)}

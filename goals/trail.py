@@ -56,7 +56,7 @@ def latest_steps(user: User, places: Mapping[UUID, Place], resting: Collection[U
     answers = (
         ThreadMessage.objects.for_user(user)
         .filter(thread__in=places, source=Source.AGENT, message_type=MessageType.TEXT)
-        .exclude(metadata__has_any_keys=["interim", "schedule"])
+        .exclude(metadata__has_any_keys=["interim", "schedule", "feed"])
         .order_by("thread", "-position")
         .distinct("thread")
     )
@@ -65,9 +65,9 @@ def latest_steps(user: User, places: Mapping[UUID, Place], resting: Collection[U
 
 
 def with_news(steps: Sequence[Step], news: Mapping[UUID, Sequence[Update]], places: Mapping[UUID, Place]) -> list[Step]:
-    """Add a step for each place that has news and has never answered: the newest of them."""
+    """Add a step for each place that has news and no step: the newest of them."""
     answered = {step.place.thread for step in steps}
-    more = [_of_update(places[thread], found[0]) for thread, found in news.items() if thread not in answered | {None}]
+    more = [_of_update(places[thread], found[0]) for thread, found in news.items() if thread not in answered]
     return sorted([*steps, *more], key=lambda step: step.at, reverse=True)
 
 

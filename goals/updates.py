@@ -27,7 +27,7 @@ from agents.services import NOTICE
 from goals.headline import headline
 from goals.inbox import outcome
 from goals.jobs import OWNERS
-from memory.models import AgentRun, MessageQuerySet, MessageType, Source, ThreadMessage
+from memory.models import AgentRun, MessageQuerySet, MessageType, Source, Thread, ThreadMessage
 from memory.text import clip
 from tools import registry
 from tools.base import Effect
@@ -44,7 +44,7 @@ WHERE datname = current_database() AND backend_type = 'client backend' AND pid <
   AND (backend_xid IS NOT NULL OR state = 'active' AND query_start > clock_timestamp() - interval '1 minute')
 """
 
-_ASIDE: Final = ["interim", "thinking", "schedule", "decision", "attempt"]
+_ASIDE: Final = ["interim", "thinking", "schedule", "decision", "attempt", "feed"]
 """Messages with these are no answers: steps on the way, and what others have told the agent."""
 
 
@@ -95,14 +95,21 @@ def horizon() -> datetime:
     return moment
 
 
+def conversations(user: User) -> set[UUID]:
+    """The threads of the user's assistant and of all goals that are not put away."""
+    current = Q(agents_useragent__isnull=False) | Q(goals_goal__isnull=False, goals_goal__archived_at=None)
+    return set(Thread.objects.for_user(user).filter(current).values_list("pk", flat=True))
+
+
 def updates(user: User, since: datetime, threads: Collection[UUID]) -> list[Update]:
-    """Return what has happened since a moment, the newest first and at most MOST of each kind.
+    """Return what has happened in conversations since a moment, the newest first and at most MOST of each kind.
 
     Args:
-        threads: whose messages count; of actions and approvals all of the user's do.
+        threads: of the conversations; what their helpers did is theirs.
     """
     found = chain(_said(threads, since), _done(user, since), _asked(user, since), _decided(user, since))
-    return sorted(found, key=lambda update: (update.at, update.id), reverse=True)
+    mine = (update for update in found if update.thread in threads)
+    return sorted(mine, key=lambda update: (update.at, update.id), reverse=True)
 
 
 def cost(user: User, since: datetime) -> Cost:

@@ -13,8 +13,7 @@ from django.contrib.auth.models import User
 from agents.live.hub import Closed, hub
 from agents.live.offload import offload
 from agents.live.sse import HEARTBEAT, HEARTBEAT_SECONDS, Allowed, Pass, frame
-from goals.context import build
-from goals.updates import Kind, Update, horizon, updates
+from goals.updates import Kind, Update, conversations, horizon, updates
 from memory.encoding import dumps
 
 PAUSE_SECONDS: Final = 1
@@ -33,7 +32,7 @@ class News:
 def news(user: User, since: datetime) -> News:
     """What is new since a moment; the next look begins at its end."""
     until = horizon()
-    return News(since, until, updates(user, since, build(user).places()))
+    return News(since, until, updates(user, since, conversations(user)))
 
 
 async def follow(

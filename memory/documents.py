@@ -12,6 +12,7 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import QuerySet
 from django.db.models.functions import Now
+from django.utils import timezone
 
 from memory.document import BOOTSTRAP, MEMORY
 from memory.marks import merged, names
@@ -142,14 +143,19 @@ TOLD: Final = """
   SELECT name, text, sources FROM memory_document
   WHERE user_id = t.user_id AND thread_id IS NULL AND text <> ''
   UNION ALL SELECT * FROM (
-    SELECT name, text, sources FROM memory_document WHERE thread_id = t.id AND text <> ''
-    ORDER BY name DESC LIMIT 1 + %(daily_notes)s::int) own) d)
+    SELECT name, text, sources FROM memory_document
+    WHERE thread_id = t.id AND text <> '' AND (name >= 'A' OR name <= %(tomorrow)s)
+    ORDER BY name DESC LIMIT 2 + %(daily_notes)s::int) own) d)
 """
 
 
-def told_parameters() -> dict[str, int]:
-    """The parameters of `TOLD`."""
-    return {"document_told": settings.WAYMARK_DOCUMENT_TOLD, "daily_notes": settings.WAYMARK_DAILY_NOTE_DAYS}
+def told_parameters() -> dict[str, int | str]:
+    """The parameters of `TOLD`. Notes of days that lie ahead, wherever it is today already, take nobody's place."""
+    return {
+        "document_told": settings.WAYMARK_DOCUMENT_TOLD,
+        "daily_notes": settings.WAYMARK_DAILY_NOTE_DAYS,
+        "tomorrow": (timezone.now() + timedelta(days=1)).date().isoformat(),
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +183,7 @@ def told(rows: Sequence[Row], now: datetime, time_zone: str) -> Told:
     known = {row[0]: row for row in rows}
     today = now.astimezone(ZoneInfo(time_zone)).date()
     since = (today - timedelta(days=settings.WAYMARK_DAILY_NOTE_DAYS - 1)).isoformat()
-    days = [row for name, row in known.items() if name[0].isdigit() and name >= since]
+    days = [row for name, row in known.items() if name[0].isdigit() and since <= name <= today.isoformat()]
     shared = [known[name] for name in BOOTSTRAP if name in known]
     memory = [known[MEMORY]] if MEMORY in known else []
     prefix = "\n".join(f"<document name={quoteattr(row[0])}>\n{_told(row)}\n</document>" for row in shared)

@@ -26,7 +26,7 @@ class MessageMetadata(BaseModel):
     action: the audit row that a tool cell shows.
     task, task_title: the sub-agent whose report this is.
     schedule, schedule_title: by which the clock has brought this, and when that comes, in words.
-    feed: which this is the material of.
+    feed: which this is the material of, or of which its user wants to talk about this.
     thinking: reasoning that the model showed; always interim. seconds: how long it took.
     interim: text that the model said beside its tool calls; shown as a quiet step, not as the answer.
     retryable: whether an error message offers to try again.

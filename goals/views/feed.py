@@ -36,7 +36,8 @@ def feed(request: SignedInRequest) -> HttpResponse:
 @require_POST
 @signed_in
 def feed_discuss(request: SignedInRequest, feed_id: UUID) -> HttpResponse:
-    found = get_object_or_404(Feed.objects.for_user(request.user).select_related("thread"), pk=feed_id)
+    written = Feed.objects.for_user(request.user).filter(written_at__isnull=False).select_related("thread")
+    found = get_object_or_404(written, pk=feed_id)
     return redirect(conversation_of(feeds.discuss_brief(found).thread))
 
 

@@ -12,11 +12,11 @@ from agents.refusals import Refused
 from agents.services import assistant_of, send_message
 from agents.signed_in import SignedInRequest, signed_in
 from goals import feeds, looks
-from goals.context import build
+from goals.context import build, places_of
 from goals.feed_shown import shown
 from goals.forms import MessageForm
 from goals.trail import NEEDS, latest_steps, needs, spenders, with_news
-from goals.updates import Kind, cost, updates
+from goals.updates import Kind, conversations, cost, updates
 from tools.mcp.services import waiting_of
 
 
@@ -30,7 +30,7 @@ def home(request: SignedInRequest) -> HttpResponse:
     waiting, servers_off = needs(request.user, places), waiting_of(request.user)
     by_itself = "HX-Request" in request.headers  # nobody need look at a page that brings itself up to date
     since = looks.since(request.user, device) if by_itself else looks.look(request.user, device)
-    news = looks.by_place(updates(request.user, since, places))
+    news = looks.by_place(updates(request.user, since, places.keys()))
     resting = {need.place.thread for need in waiting if need.place}
     steps = with_news(latest_steps(request.user, places, resting), news, places)
     last = feeds.newest(request.user)
@@ -62,11 +62,15 @@ def home(request: SignedInRequest) -> HttpResponse:
 @signed_in
 def since(request: SignedInRequest) -> HttpResponse:
     """All that is new on this device, kind by kind."""
-    places, begin = build(request.user).places(), looks.since(request.user, looks.device_of(request))
-    news = updates(request.user, begin, places)
-    kinds = [(kind, [update for update in news if update.kind == kind]) for kind in Kind]
-    page = {"here": "home", "since": begin, "kinds": kinds, "places": places, "spent": cost(request.user, begin)} | {
-        "any": news
+    begin = looks.since(request.user, looks.device_of(request))
+    news = updates(request.user, begin, conversations(request.user))
+    page = {
+        "here": "home",
+        "since": begin,
+        "kinds": [(kind, [update for update in news if update.kind == kind]) for kind in Kind],
+        "places": places_of(request.user, {update.thread for update in news}),
+        "spent": cost(request.user, begin),
+        "any": news,
     }
     return render(request, "since.html", page)
 

@@ -16,10 +16,9 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from agents.refusals import Refused
 from agents.signed_in import SignedInRequest, signed_in
 from goals import looks, notice_mail, push
-from goals.delivery import choice_of
 from goals.forms import NoticeForm
 from goals.glances import looked
-from goals.notice import Channel, Notice, NoticeChoice, Receipt, ReceiptState
+from goals.notice import Channel, Notice, NoticeChoice, Receipt, ReceiptState, choice_of
 from goals.notice_words import link, place_of, title
 from goals.noticing import settle
 from goals.push_device import PushDevice

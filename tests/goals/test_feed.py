@@ -13,6 +13,7 @@ from agents.services import assistant_of
 from goals import feeds, looks
 from goals.feed import Feed, FeedItem, Rating
 from goals.models import Goal, Look, Schedule, ScheduleKind
+from goals.services import archive_goal
 from goals.updates import Kind, horizon, updates
 from memory.models import AgentRun, ThreadMessage
 from tests.factories import AgentActionFactory, AgentRunFactory, GoalFactory, ThreadMessageFactory, UserFactory
@@ -138,6 +139,42 @@ def test_its_hour_is_set_by_its_user_and_may_be_never(goal: Goal, client: Client
     schedule.refresh_from_db()
     assert schedule.paused
     assert "No feed is written" in client.get("/feed/").content.decode()
+
+
+def test_a_profile_that_is_saved_before_the_first_goal_switches_nothing_off(client: Client, user: User) -> None:
+    profile = {"name": "Ada", "time_zone": "Europe/Berlin", "quiet_from": "", "quiet_to": "", "feed_at": ""}
+    client.post("/settings/", profile)
+    GoalFactory(user=user)
+    assert feeds.hour_of(user) == feeds.USUAL
+
+
+def test_what_a_goal_did_that_was_put_away_since_is_not_told(goal: Goal, client: Client) -> None:
+    client.post("/welcome/skip/")
+    happened(goal)
+    archive_goal(goal)
+    for address in ("/", "/since/"):
+        page = client.get(address)
+        assert page.status_code == 200
+        assert "Created a note Plan" not in page.content.decode()
+
+
+def test_news_of_goals_that_the_frame_has_no_room_for_are_told(
+    goal: Goal, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("goals.context.SHOWN", 0)
+    client.post("/welcome/skip/")
+    happened(goal)
+    assert client.get("/").status_code == 200
+    page = client.get("/since/").content.decode()
+    assert "Created a note Plan" in page
+    assert "Vienna half marathon" in page
+
+
+def test_what_is_talked_about_is_not_what_an_agent_said_last(item: FeedItem, client: Client) -> None:
+    client.post("/welcome/skip/")
+    client.post(f"/feed/items/{item.pk}/discuss")
+    client.post(f"/feed/items/{item.pk}/dismiss")
+    assert "Raisins" not in client.get("/").content.decode()
 
 
 def test_home_tells_what_is_new_since_this_device_last_looked(goal: Goal, client: Client) -> None:

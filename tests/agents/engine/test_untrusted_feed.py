@@ -104,10 +104,12 @@ def test_a_helper_that_is_called_back_leaves_its_mark(
     llm.always(obey)
     tomorrow()
     assert world.texts("post") == []
+    assert marked(assistant_of(goal.user).thread) == [PAGE]  # it was told, with the mark
 
 
 def test_a_vouch_counts_for_helpers_too(goal: Goal, say: Say, llm: LLMServer, world: World) -> None:
     a_helper_reads(llm, say)
+    assert Thread.objects.filter(sources=[PAGE]).count() == 2
     services.trust_again(goal.thread)
     assert not Thread.objects.exclude(sources=[]).exists()
 
