@@ -13,9 +13,10 @@ from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
+import structlog
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.db import transaction
+from django.db import DatabaseError, transaction
 from django.db.models import Exists, F, OuterRef, Q
 from django.utils import timezone
 
@@ -25,6 +26,8 @@ from goals.noticing import find, settle
 from goals.push_device import PushDevice
 from goals.quiet import quiet_until
 from goals.sending import Outcome
+
+log = structlog.get_logger(__name__)
 
 LATEST: Final = timedelta(days=2)
 """What came about earlier is not begun to be sent: quiet hours are over by then, and the feed has named it."""
@@ -49,8 +52,18 @@ def deliver() -> None:
         if time.monotonic() > until:
             return
         if quiet_until(user.pk, timezone.now()) is None:
-            settle(user)
-            _tell(user, until)
+            _deliver_to(user, until)
+
+
+def _deliver_to(user: User, until: float) -> None:
+    """What fails for one user is no reason to leave the others untold."""
+    try:
+        settle(user)
+        _tell(user, until)
+    except DatabaseError:
+        raise
+    except Exception:
+        log.exception("notices not delivered", user=user.pk)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,20 @@ from django.utils import timezone
 from goals.measured import Measurement, Target
 from goals.schedule import Schedule, ScheduleKind
 from goals.schedules import next_of
+from memory.models import Thread
 from tools.changes import Image
 from tools.restoring import FIRST_CHANGED
 from tools.rows import RowRestorer
+
+
+class OfThread(RowRestorer):
+    """Of rows that are locked after their thread by the clock and by people: an undo does it in the same order."""
+
+    def read(self, owner: int, key: str, *, lock: bool = False) -> Image | None:
+        if lock:
+            holding = self.model._default_manager.filter(pk=key, user=owner).values("thread")
+            Thread.objects.select_for_update(no_key=True).filter(pk__in=holding).first()
+        return super().read(owner, key, lock=lock)
 
 
 def image(schedule: Schedule) -> Image:
@@ -29,7 +40,7 @@ def image(schedule: Schedule) -> Image:
     }
 
 
-class ScheduleRestorer(RowRestorer):
+class ScheduleRestorer(OfThread):
     kind = "schedule"
     model = Schedule
     image = staticmethod(image)
@@ -61,7 +72,7 @@ def target_image(target: Target) -> Image:
     }
 
 
-class TargetRestorer(RowRestorer):
+class TargetRestorer(OfThread):
     kind = "target"
     model = Target
     image = staticmethod(target_image)
@@ -80,7 +91,7 @@ def measurement_image(found: Measurement) -> Image:
     }
 
 
-class MeasurementRestorer(RowRestorer):
+class MeasurementRestorer(OfThread):
     kind = "measurement"
     model = Measurement
     image = staticmethod(measurement_image)
