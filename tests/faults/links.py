@@ -6,6 +6,7 @@ from functools import partial
 from random import Random
 
 from tests.faults import oracle
+from tests.faults.people import approved_until_quiet
 from tests.faults.proxy import Cut, Mode
 from tests.faults.site import AT_ONCE, LEASE, Site
 from tests.faults.trial import Tally, endings, is_taken_up, judged, taken_up
@@ -29,7 +30,7 @@ def commit_cut(side: str, site: Site, rounds: int, dice: Random) -> Tally:
                 pass
             at = time.time()
             site.to_postgres.cuts.clear()
-            site.quiet(goals)
+            approved_until_quiet(site, goals)  # a mail like one whose outcome came to be unknown asks first
             cuts += cut.done.is_set()
             recoveries += taken_up(site, goals, at) if cut.done.is_set() else []
     return judged(site, f"F2 link cut {side} a commit", goals, cuts, recoveries, endings(site, goals))
