@@ -28,6 +28,7 @@ from agents.signed_in import SignedInRequest, signed_in
 from agents.stopping import stop_run
 from agents.undoing import take_back
 from memory.models import AgentRun, Thread, ThreadMessage
+from memory.text import newlines
 from tools.models import AgentAction, ApprovalState, Resolution, agent_of
 from tools.trust import Scope
 
@@ -45,7 +46,7 @@ def assistant(request: SignedInRequest) -> HttpResponse:
 @signed_in
 def thread_messages(request: SignedInRequest, thread_id: UUID) -> HttpResponse:
     thread = _thread(request, thread_id)
-    content = request.POST.get("content", "").replace("\r\n", "\n")
+    content = newlines(request.POST.get("content", ""))
     try:
         client_id, files = uuid_or_none(request.POST.get("client_message_id", "")), request.FILES.getlist("files")
         accepted = send_message(thread, content, client_id, files)

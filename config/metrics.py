@@ -24,7 +24,7 @@ from goals.schedule import Schedule
 from memory.ids import least_id
 from memory.models import LIVE, AgentRun, RunStatus
 from tools.mcp.models import McpServer
-from tools.models import ActionStatus, AgentAction, Approval
+from tools.models import UNRESOLVED, AgentAction, Approval
 
 DAY: Final = timedelta(days=1)
 # A schedule that so many ticks have not taken is overdue.
@@ -96,7 +96,7 @@ def _asked() -> Iterator[Metric]:
     """What waits for a person."""
     waiting = Approval.objects.waiting().count()
     yield GaugeMetricFamily("waymark_approvals_waiting", "Calls that wait for approval.", value=waiting)
-    unknown = AgentAction.objects.filter(status=ActionStatus.UNKNOWN, resolution="").count()
+    unknown = AgentAction.objects.filter(UNRESOLVED).count()
     yield GaugeMetricFamily(
         "waymark_unknown_outcomes", "Calls of which nobody knows whether they happened.", value=unknown
     )

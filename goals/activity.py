@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from agents.costs import By, Period, Spending, spent
 from agents.live.steps import Step, shown_step
-from goals.jobs import OWNERS
+from goals.owners import OWNERS
 from memory.keyset import NoCursor
 from memory.models import Source, ThreadMessage
 from tools import registry

@@ -137,11 +137,6 @@ def newest(user: User) -> Feed | None:
     return Feed.objects.for_user(user).filter(written_at__isnull=False).order_by("-day").first()
 
 
-def items(feed: Feed) -> QuerySet[FeedItem]:
-    """Those that were not dismissed."""
-    return FeedItem.objects.filter(feed=feed, dismissed_at=None).select_related("thread")
-
-
 def dismiss(item: FeedItem) -> None:
     FeedItem.objects.filter(pk=item.pk, dismissed_at=None).update(dismissed_at=timezone.now())
 

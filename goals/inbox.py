@@ -12,7 +12,7 @@ from agents.decisions import EDITED
 from agents.live.cards import Card, card, target
 from agents.live.steps import intention
 from goals.context import Place
-from goals.jobs import OWNERS
+from goals.owners import OWNERS
 from memory.models import Thread
 from tools import registry, trust
 from tools.models import ActionStatus, AgentAction, Approval, ApprovalState, Trust, agent_of, asked_of

@@ -11,13 +11,13 @@ from django.db.models import Q, QuerySet
 from django.db.models.functions import Left
 
 from agents.models import AgentTask, ModelCall, TaskStatus
+from goals.owners import OWNERS
 from memory.models import WAITS, AgentRun, Source, ThreadMessage
 
 SHOWN = 50
 LONGEST_ABOUT = 400
 _ASKS = Q(source=Source.USER) | Q(metadata__has_key="schedule")
 _TELLS = Q(metadata__has_key="attempt") | Q(metadata__reason="budget")
-OWNERS = ("thread__goals_goal", "thread__agents_useragent", "thread__agents_agenttask")
 TASK_MARKS = {TaskStatus.COMPLETED: "done", TaskStatus.PAUSED: "paused", TaskStatus.CANCELLED: "undone"}
 
 

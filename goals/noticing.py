@@ -17,18 +17,16 @@ from agents.live.steps import intention, sentence
 from agents.models import AgentTask
 from goals.glances import HOME, INBOX
 from goals.headline import headline
-from goals.jobs import OWNERS
 from goals.notice import OPEN, Glance, Notice, NoticeKind
+from goals.owners import OWNERS, with_actions
 from goals.updates import answers
 from memory.models import AgentRun, RunStatus, ThreadMessage
 from memory.text import clip, visible
-from tools.models import ActionStatus, AgentAction, Approval, agent_of
+from tools.models import UNRESOLVED, AgentAction, Approval, agent_of
 
 BATCH: Final = 500
 LOOKS_BACK: Final = timedelta(days=1)
 """A run that ended before that, while no worker looked, is not told of."""
-
-_UNKNOWN: Final = Q(status=ActionStatus.UNKNOWN, resolution="")
 
 
 def find() -> None:
@@ -47,7 +45,7 @@ def settle(user: User | None = None) -> None:
     mine.filter(Exists(at_place) | in_inbox).update(seen_at=now)
     waits = (
         Exists(Approval.objects.waiting().filter(pk=OuterRef("subject")))
-        | Exists(AgentAction.objects.filter(_UNKNOWN, pk=OuterRef("subject")))
+        | Exists(AgentAction.objects.filter(UNRESOLVED, pk=OuterRef("subject")))
         | Exists(AgentRun.objects.filter(status=RunStatus.WAITING_BUDGET, pk=OuterRef("run")))
     )
     mine.filter(~waits, kind=NoticeKind.WAITING).update(settled_at=now)
@@ -56,14 +54,13 @@ def settle(user: User | None = None) -> None:
 def _asked() -> Iterator[Notice]:
     known = _known(NoticeKind.WAITING, OuterRef("user"))
     asked = Approval.objects.waiting().filter(~known, user__is_active=True)
-    owners = [f"action__{owner}" for owner in OWNERS]
-    for approval in asked.select_related("action", *owners).defer("action__undo", "action__output")[:BATCH]:
+    for approval in with_actions(asked)[:BATCH]:
         yield _of_action(approval.action, approval.requested_at, intention(approval.action))
 
 
 def _unknown() -> Iterator[Notice]:
     known = _known(NoticeKind.WAITING, OuterRef("user"))
-    unknown = AgentAction.objects.filter(_UNKNOWN, ~known, user__is_active=True, finished_at__isnull=False)
+    unknown = AgentAction.objects.filter(UNRESOLVED, ~known, user__is_active=True, finished_at__isnull=False)
     for action in unknown.select_related(*OWNERS).defer("undo", "output")[:BATCH]:
         assert action.finished_at is not None
         yield _of_action(action, action.finished_at, f"{sentence(action)[0]} {intention(action)}")

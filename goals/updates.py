@@ -26,12 +26,12 @@ from agents.models import CallStatus, ModelCall
 from agents.services import NOTICE
 from goals.headline import headline
 from goals.inbox import outcome
-from goals.jobs import OWNERS
+from goals.owners import OWNERS, with_actions
 from memory.models import AgentRun, MessageQuerySet, MessageType, Source, Thread, ThreadMessage
 from memory.text import clip
 from tools import registry
 from tools.base import Effect
-from tools.models import ActionStatus, AgentAction, Approval, ApprovalQuerySet, ApprovalState, agent_of
+from tools.models import UNRESOLVED, ActionStatus, AgentAction, Approval, ApprovalState, agent_of
 
 MOST: Final = 100
 """Of each kind. There is a page for all of each."""
@@ -164,13 +164,11 @@ def _done(user: User, since: datetime) -> Iterator[Update]:
 
 def _asked(user: User, since: datetime) -> Iterator[Update]:
     asked = Approval.objects.for_user(user).waiting().filter(requested_at__gte=since)
-    for approval in _with_actions(asked).order_by("-requested_at")[:MOST]:
+    for approval in with_actions(asked).order_by("-requested_at")[:MOST]:
         yield _of_action(
             Kind.ASKED, approval.action, approval.requested_at, intention(approval.action, target(approval.action))
         )
-    unknown = AgentAction.objects.for_user(user).filter(
-        status=ActionStatus.UNKNOWN, resolution="", finished_at__gte=since
-    )
+    unknown = AgentAction.objects.for_user(user).filter(UNRESOLVED, finished_at__gte=since)
     for action in unknown.select_related(*OWNERS).order_by("-finished_at")[:MOST]:
         assert action.finished_at is not None
         yield _of_action(Kind.ASKED, action, action.finished_at, f"{sentence(action)[0]} {intention(action)}")
@@ -179,7 +177,7 @@ def _asked(user: User, since: datetime) -> Iterator[Update]:
 def _decided(user: User, since: datetime) -> Iterator[Update]:
     closed = Approval.objects.for_user(user).filter(decided_at__gte=since, requested_at__gte=_asked_at(since))
     open_ones = (ApprovalState.REQUESTED, ApprovalState.CANCELLED)
-    for approval in _with_actions(closed.exclude(state__in=open_ones)).order_by("-decided_at")[:MOST]:
+    for approval in with_actions(closed.exclude(state__in=open_ones)).order_by("-decided_at")[:MOST]:
         assert approval.decided_at is not None
         said = f"{intention(approval.action, target(approval.action))}: {outcome(approval)[1]}"
         yield _of_action(Kind.DECIDED, approval.action, approval.decided_at, said)
@@ -188,12 +186,6 @@ def _decided(user: User, since: datetime) -> Iterator[Update]:
 def _asked_at(since: datetime) -> datetime:
     """What was decided since a moment was asked for after this one; by which the indexes find it."""
     return since - timedelta(days=settings.WAYMARK_APPROVAL_DAYS + 1)
-
-
-def _with_actions(approvals: ApprovalQuerySet) -> ApprovalQuerySet:
-    return approvals.select_related("action", *(f"action__{owner}" for owner in OWNERS)).defer(
-        "action__undo", "action__output"
-    )
 
 
 def _of_action(kind: Kind, action: AgentAction, at: datetime, said: str) -> Update:

@@ -57,6 +57,11 @@ def clean_json(value: object) -> JsonValue:
             return cast(JsonValue, value)
 
 
+def newlines(text: str) -> str:
+    """Return the text of a form as it is kept: browsers send CR LF, the store holds LF."""
+    return text.replace("\r\n", "\n")
+
+
 def legible(text: str) -> str:
     """Return `text` without what nobody sees of it."""
     return UNSEEN.sub("", text)

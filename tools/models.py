@@ -32,6 +32,8 @@ class ActionStatus(models.TextChoices):
 
 
 OPEN = (ActionStatus.INTENT, ActionStatus.STARTED)
+UNRESOLVED = models.Q(status=ActionStatus.UNKNOWN, resolution="")
+"""Nobody knows what became of it, and nobody has said so yet."""
 NEWEST_FIRST = Order(("created_at", "step", "position", "id"), descending=True)
 
 
@@ -256,6 +258,6 @@ class Trust(models.Model):
 def asked_of(user: User) -> models.QuerySet[AgentAction, UUID]:
     """The ids of calls that ask their user something: whether they may run, or what became of them. Two short lists out
     of indexes of their own: every page counts them."""
-    unknown = AgentAction.objects.for_user(user).filter(status=ActionStatus.UNKNOWN, resolution="").order_by()
+    unknown = AgentAction.objects.for_user(user).filter(UNRESOLVED).order_by()
     waiting = Approval.objects.for_user(user).waiting().order_by()
     return unknown.values_list("pk", flat=True).union(waiting.values_list("pk", flat=True), all=True)

@@ -12,7 +12,7 @@ from django.db.models.lookups import IContains
 
 from tools import registry
 from tools.base import Effect
-from tools.models import ActionQuerySet, ActionStatus, ApprovalState, reversible
+from tools.models import UNRESOLVED, ActionQuerySet, ActionStatus, ApprovalState, reversible
 
 # How many of the newest actions are looked through for words: each is read as a whole, some 45 µs. An index of words
 # would be written with each outcome, within the commit that its run waits for.
@@ -51,7 +51,7 @@ _STATES: Mapping[State, Q] = {
     State.UNDONE: Q(undone=True),
     State.FAILED: Q(status__in=[ActionStatus.ERROR, ActionStatus.DENIED]),
     State.LEFT: Q(status=ActionStatus.CANCELLED),
-    State.WAITING: _ASKED | Q(status=ActionStatus.UNKNOWN, resolution=""),
+    State.WAITING: _ASKED | UNRESOLVED,
     State.RUNNING: Q(status=ActionStatus.STARTED),
     State.UNKNOWN: Q(status=ActionStatus.UNKNOWN),
 }

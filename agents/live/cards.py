@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 
 from agents.proposed_call import ProposedCall
 from memory.encoding import dumps
-from memory.text import UNSEEN, clip
+from memory.text import UNSEEN, clip, newlines
 from tools import files, registry, trust
 from tools.base import Effect, Reversal
 from tools.file_changes import KIND
@@ -58,7 +58,7 @@ class Field:
 
     def read(self, text: str) -> object:
         """What a person has made of it. Raises: ValueError when it is to be JSON and is not."""
-        return text.replace("\r\n", "\n") if self.is_text else json.loads(text)
+        return newlines(text) if self.is_text else json.loads(text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,9 +19,9 @@ from agents.signed_in import SignedInRequest, signed_in
 from agents.undoing import take_back_all
 from goals.activity import below, page
 from goals.activity_form import ActivityForm
-from goals.jobs import OWNERS
 from goals.moments import moment
 from goals.outlook import Outlook
+from goals.owners import OWNERS
 from goals.templatetags.runs import whose
 from memory.models import AgentRun, Thread
 from tools.export import COLUMNS, Columns, Format, exported

@@ -29,6 +29,7 @@ from memory.documents import (
     write_document,
 )
 from memory.models import Document, DocumentVersion, Skill, Thread
+from memory.text import newlines
 
 HINTS: Final[Mapping[str, object]] = {
     "AGENTS": gettext_lazy("How agents work for you: rules, habits, what they never do."),
@@ -56,7 +57,7 @@ def document(request: SignedInRequest, name: str, thread_id: UUID | None = None)
     at = _place(request, name, thread_id)
     if request.method == "GET":
         return _page(request, at)
-    text = request.POST.get("body", "").replace("\r\n", "\n")
+    text = newlines(request.POST.get("body", ""))
     try:
         write_document(at, text)
     except DocumentRefused as refused:

@@ -11,6 +11,7 @@ from agents.fairness import is_full
 from agents.live.turns import where_of
 from agents.signed_in import SignedInRequest, signed_in
 from goals.moments import moment
+from goals.owners import OWNERS
 from goals.templatetags.runs import place
 from memory.models import AgentRun
 
@@ -29,6 +30,6 @@ def jobs(request: SignedInRequest) -> HttpResponse:
 @signed_in
 def job(request: SignedInRequest, run_id: UUID) -> HttpResponse:
     """To the turn of a run: what was asked, every step, the answer."""
-    runs = AgentRun.objects.for_user(request.user).select_related(*goals.jobs.OWNERS)
+    runs = AgentRun.objects.for_user(request.user).select_related(*OWNERS)
     run = get_object_or_404(runs, pk=run_id)
     return redirect(place(run) + where_of(run))

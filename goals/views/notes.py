@@ -19,6 +19,7 @@ from goals.schedules import note_changed
 from goals.text_history import note_history
 from memory.models import Note, NoteVersion, Thread
 from memory.notes import NoteRefused, create_note, delete_note, restore, search_notes, update_note
+from memory.text import newlines
 
 SHOWN = 200
 
@@ -44,7 +45,7 @@ def note(request: SignedInRequest, note_id: UUID) -> HttpResponse:
         return _page(request, found, view="note")
     form = NoteForm(request.POST)
     try:
-        update_note(found, title=form.data.get("title", ""), body=_lines(form.data.get("body", "")))
+        update_note(found, title=form.data.get("title", ""), body=newlines(form.data.get("body", "")))
     except NoteRefused as refused:
         return _saved(request, found, str(refused), status=422)
     note_changed(found.thread)
@@ -57,7 +58,7 @@ def note_new(request: SignedInRequest) -> HttpResponse:
     form = NoteForm(request.POST or None)
     error = ""
     if request.method == "POST":
-        title, body = form.data.get("title", ""), _lines(form.data.get("body", ""))
+        title, body = form.data.get("title", ""), newlines(form.data.get("body", ""))
         try:
             made = create_note(_thread(request, form.data.get("goal", "")), title, body)
         except NoteRefused as refused:
@@ -91,7 +92,7 @@ def note_delete(request: SignedInRequest, note_id: UUID) -> HttpResponse:
 @require_POST
 @signed_in
 def note_preview(request: SignedInRequest) -> HttpResponse:
-    body = _lines(request.POST.get("body", ""))
+    body = newlines(request.POST.get("body", ""))
     if len(body) > Note.BODY_LENGTH:
         return HttpResponse(_("Too long for a note."), status=422)
     return HttpResponse(render_markdown(body))
@@ -138,8 +139,3 @@ def _thread(request: SignedInRequest, goal_id: str) -> Thread:
     except ValueError as error:
         raise NoteRefused(_("This goal does not exist.")) from error
     return get_object_or_404(Goal.objects.for_user(request.user).select_related("thread"), pk=chosen).thread
-
-
-def _lines(text: str) -> str:
-    """Browsers send CR LF; the store holds LF."""
-    return text.replace("\r\n", "\n")

@@ -18,6 +18,7 @@ from goals import deeds, schedules
 from goals.firing import fire_now
 from goals.schedule import Schedule, ScheduleKind
 from memory.models import AgentRun, Thread
+from memory.text import newlines
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ def schedule_add(request: SignedInRequest, thread_id: UUID) -> HttpResponse:
         made = deeds.set_time(
             thread,
             given.get("time", ""),
-            given.get("intent", "").replace("\r\n", "\n"),
+            newlines(given.get("intent", "")),
             only_if_changed="only_if_changed" in given,
         )
     except Refused as refused:

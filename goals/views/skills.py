@@ -18,6 +18,7 @@ from goals.context import build
 from memory.models import Skill, SkillFile
 from memory.skill_files import SkillRefused
 from memory.skills import add_skill, change_skill, delete_skill, exported, keep_from, switch_skill
+from memory.text import newlines
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ def skill_new(request: SignedInRequest) -> HttpResponse:
     if request.method == "POST":
         upload = request.FILES.get("file")
         try:
-            content = upload.read(settings.WAYMARK_SKILL_BYTES + 1) if upload else _lines(typed).encode()
+            content = upload.read(settings.WAYMARK_SKILL_BYTES + 1) if upload else newlines(typed).encode()
             return redirect("skill", add_skill(request.user, content).pk)
         except SkillRefused as refused:
             problem = str(refused)
@@ -50,7 +51,7 @@ def skill(request: SignedInRequest, skill_id: UUID) -> HttpResponse:
     found = _skill(request, skill_id)
     if request.method == "GET":
         return _page(request, found)
-    typed = _lines(request.POST.get("text", ""))
+    typed = newlines(request.POST.get("text", ""))
     try:
         change_skill(found, typed)
     except SkillRefused as refused:
@@ -123,8 +124,3 @@ def _page(
 
 def _beside(file: SkillFile) -> Beside:
     return Beside(plain(file.path), len(file.content), None if file.text is None else plain(file.text))
-
-
-def _lines(text: str) -> str:
-    """Browsers send CR LF; the store holds LF."""
-    return text.replace("\r\n", "\n")
