@@ -16,7 +16,7 @@ from django.utils.module_loading import import_string
 from memory.ids import new_id
 from memory.models import RunStatus, Thread
 from memory.text import clip
-from tools.base import Audience
+from tools.base import Audience, Needs
 
 CHECK_IN: Final = "agent_check_in"
 """Context type of a run that the clock has begun: what it says is posted only where it uses a tool to say it."""
@@ -73,6 +73,8 @@ class Agentable(models.Model):
     reschedules: ClassVar[bool] = True
     """Whether a run waits by itself for a model that fails for minutes; else it ends, and the agent pauses."""
     has_sessions: ClassVar[bool] = True
+    has: ClassVar[frozenset[Needs]] = frozenset()
+    """What every agent of the kind has, of that which tools need."""
 
     class Meta:
         abstract = True

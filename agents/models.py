@@ -11,6 +11,7 @@ from django.conf import settings
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models.functions import Now
+from django.utils.module_loading import import_string
 
 import agents.budgets.models  # noqa: F401  where Django looks for them
 from agents.agentable import FEED, Agentable, Limits, Trusting, agentable_of
@@ -21,7 +22,7 @@ from memory.ids import new_id
 from memory.models import AgentRun, Author, Note, OwnedQuerySet, RunStatus, Thread
 from memory.notes import create_note
 from memory.text import clip
-from tools.base import Audience
+from tools.base import Audience, Needs
 
 
 class UserAgent(Trusting):
@@ -46,6 +47,7 @@ class UserAgent(Trusting):
     welcomed = models.BooleanField(default=False, help_text="Whether the first run was finished or skipped")
 
     prompt = "assistant"
+    has = frozenset({Needs.ALL_GOALS})
 
     def __str__(self) -> str:
         return f"assistant of {self.user}"
@@ -55,6 +57,10 @@ class UserAgent(Trusting):
 
     def prompt_for(self, context_type: str) -> tuple[str, dict[str, object]]:
         return ("feed", {}) if context_type == FEED else super().prompt_for(context_type)
+
+    def remembered(self) -> Mapping[str, str]:
+        across: str = import_string(settings.AGENT_ACROSS)(self.user)
+        return {"goals": across, **super().remembered()}
 
 
 class TaskStatus(models.TextChoices):

@@ -207,9 +207,14 @@ WAYMARK_BY_THE_CLOCK = ["goals.firing.fire_due", "goals.delivery.deliver"]
 AGENT_KINDS = ["goals.models.Goal", "agents.models.UserAgent", "agents.models.AgentTask"]
 # What the clock will have an agent do: (id of a thread) -> agents.agentable.Ahead, in order.
 AGENT_AHEAD = "goals.schedules.ahead"
+# What assistants know of all that their user pursues: (user) -> lines for their context.
+AGENT_ACROSS = "goals.across.told"
 AGENT_TOOLS = [
     "agents.tools.SendMessage",
     "agents.tools.CreateTask",
+    "goals.across_tools.ReadGoal",
+    "goals.across_tools.SearchEverything",
+    "goals.across_tools.HandToGoal",
     "goals.tools.ScheduleFollowUp",
     "goals.tools.CancelFollowUp",
     "goals.tools.RecordMeasurement",

@@ -89,7 +89,7 @@ def build(user: User) -> Shell:
         working=Count("pk", filter=Q(status__in=LIVE)),
     )
     beside = beside_runs(user, month_start())
-    asked = _asked(user)
+    asked = asked_by_agent(user)
     return Shell(
         assistant=_place(assistant, "you", "", reverse("assistant"), asked[assistant.thread_id]),
         goals=[goal_place(goal, asked[goal.thread_id]) for goal in goals_with_state(user)[:SHOWN]],
@@ -103,7 +103,7 @@ def build(user: User) -> Shell:
     )
 
 
-def _asked(user: User) -> Counter[UUID]:
+def asked_by_agent(user: User) -> Counter[UUID]:
     """How many calls wait for the user's word, by the thread of their agent."""
     calls = AgentAction.objects.filter(pk__in=asked_of(user)).order_by()
     return Counter(calls.values_list(Coalesce("thread__agents_agenttask__parent", "thread"), flat=True))

@@ -25,6 +25,7 @@ from goals.outlook_words import beside
 from goals.push_device import PushDevice as PushDevice
 from goals.schedule import Result as Result, Schedule as Schedule, ScheduleKind as ScheduleKind
 from memory.models import OwnedQuerySet
+from tools.base import Needs
 
 
 class GoalStatus(models.TextChoices):
@@ -65,6 +66,7 @@ class Goal(Trusting):
     )
 
     prompt = "goal"
+    has = frozenset({Needs.TARGET})
 
     objects = GoalQuerySet.as_manager()
 

@@ -52,7 +52,7 @@ class ScheduleRestorer(OfThread):
     def settled(self) -> Q:
         """What was set and has come."""
         named = Schedule.objects.annotate(key=Cast("pk", TextField()))
-        came = named.filter(thread=OuterRef("thread"), key=FIRST_CHANGED, kind=ScheduleKind.ONCE, next_at=None)
+        came = named.filter(user=OuterRef("user"), key=FIRST_CHANGED, kind=ScheduleKind.ONCE, next_at=None)
         return Q(undo__changes__0__kind=self.kind, undo__changes__0__before=None) & Q(Exists(came))
 
     def write(self, owner: int, key: str, image: Image | None) -> None:

@@ -54,16 +54,24 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """`shown` is the place in the text, with marks; `name` what it is called, and `of` whose it is."""
+    """`text` is the place in it, `shown` the same with marks; `name` what it is called, and `of` whose it is."""
 
     kind: Kind
     id: UUID
     thread: UUID | None
     name: str
-    shown: SafeString
+    text: str
+    words: Sequence[str]
     at: datetime
     address: str
     of: str
+
+    @property
+    def shown(self) -> SafeString:
+        """The text with the words that were looked for marked, each where one begins."""
+        pieces = re.split(rf"\b({'|'.join(map(re.escape, self.words))})", self.text, flags=re.IGNORECASE)
+        marked = (f"<mark>{escape(piece)}</mark>" if n % 2 else escape(piece) for n, piece in enumerate(pieces))
+        return mark_safe("".join(marked))  # noqa: S308 (escaped)
 
 
 # Each finds (kind, id, thread, name, text, at, number) of one user's things.
@@ -174,14 +182,7 @@ def _hit(row: tuple[Any, ...], owner: Owner, words: Sequence[str], place: str) -
     kind, found, thread, name, at, number, text = row
     kind = Kind(kind)
     address = _address(kind, found, thread, name, number, owner) + place
-    return Hit(kind, found, thread, name, _marked(" ".join(text.split()), words), at, address, owner.title)
-
-
-def _marked(text: str, words: Sequence[str]) -> SafeString:
-    """Text with the words that were looked for marked, each where one begins."""
-    pieces = re.split(rf"\b({'|'.join(map(re.escape, words))})", text, flags=re.IGNORECASE)
-    marked = (f"<mark>{escape(piece)}</mark>" if n % 2 else escape(piece) for n, piece in enumerate(pieces))
-    return mark_safe("".join(marked))  # noqa: S308 (escaped)
+    return Hit(kind, found, thread, name, " ".join(text.split()), words, at, address, owner.title)
 
 
 def _address(kind: Kind, found: UUID, thread: UUID | None, name: str, number: int, owner: Owner) -> str:

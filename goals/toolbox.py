@@ -12,7 +12,7 @@ from agents.engine.presence import commands_withheld
 from agents.refusals import Refused
 from goals.models import Goal
 from tools import policy, trust
-from tools.base import Audience, Effect, Pack, Reversal, Topic
+from tools.base import Audience, Effect, Needs, Pack, Reversal, Topic
 from tools.mcp.tool import McpTool
 from tools.policy import Mode
 from tools.registry import AnyTool, tools_of
@@ -137,9 +137,10 @@ def set_modes(agent: Trusting, chosen: Mapping[str, str]) -> None:
 
 
 def _offered(agent: Trusting, packs: Iterable[str]) -> list[AnyTool]:
-    known = ("", *packs)
+    known, has = ("", *packs), ("", Needs.ARCHIVES, Needs.SKILLS, *agent.has)
     found = [tool for tool in tools_of(agent.user_id).values() if Audience.CONVERSATION in tool.audience]
-    return [tool for tool in found if not tool.speaks and not tool.context_type and tool.pack in known]
+    suits = [tool for tool in found if tool.pack in known and tool.needs in has]
+    return [tool for tool in suits if not tool.speaks and not tool.context_type]
 
 
 def _row(tool: AnyTool, missing: str, chosen: Mapping[str, str]) -> Row:

@@ -14,7 +14,19 @@ from goals.schedule import Schedule, ScheduleKind
 from memory.learnings import Origin
 from memory.models import Author
 from memory.text import clip
-from tools.base import Arguments, Audience, Effect, Outcome, Reversal, Tool, ToolContext, ToolError, Topic, Wording
+from tools.base import (
+    Arguments,
+    Audience,
+    Effect,
+    Needs,
+    Outcome,
+    Reversal,
+    Tool,
+    ToolContext,
+    ToolError,
+    Topic,
+    Wording,
+)
 from tools.changes import UndoRecord
 from tools.rows import thread_of
 
@@ -119,6 +131,7 @@ class RecordMeasurement(Tool[Reading]):
     audience = frozenset({Audience.CONVERSATION})
     parallel_safe = False
     contained = True
+    needs = Needs.TARGET
     Arguments = Reading
 
     def subject(self, arguments: Reading) -> str:

@@ -69,8 +69,10 @@ class Topic(StrEnum):
 
 
 class Needs(StrEnum):
-    """What an agent must have before a tool is of any use to it."""
+    """What an agent must have before a tool is of any use to it: the first two by its kind, the others with time."""
 
+    ALL_GOALS = "all_goals"
+    TARGET = "target"
     ARCHIVES = "archives"
     SKILLS = "skills"
 
@@ -226,8 +228,7 @@ class Tool[A: Arguments](ABC):
         """Do it. A `local` tool runs inside the transaction that records its outcome, so it must only touch our
         database through the default connection. Others run in a thread of their own, and are left behind when they
         neither end within `timeout_seconds` nor obey `context.cancel`, for which they have WAYMARK_STOP_GRACE_SECONDS
-        and `stopping_seconds`. An `idempotent` tool takes
-        `context.action_id` as its key: the same id may come again after a crash.
+        and `stopping_seconds`. An `idempotent` tool takes `context.action_id` as its key, which may come again.
 
         Raises:
             ToolError: for anything that the model should know and may correct; it says that nothing took effect.

@@ -155,7 +155,8 @@ def summon(run_id: UUID) -> Summons | None:
         mark(thread.pk, documents.sources)  # before the run is claimed, which reads the mark
     with orm():  # a kind's own hooks may ask for more
         modes, packs, parent = agentable.tool_modes(), agentable.tool_packs(), agentable.reports_to()
-        has = [*([Needs.ARCHIVES] if thread.generation else []), *([Needs.SKILLS] if skills else [])]
+        grown = {Needs.ARCHIVES: thread.generation, Needs.SKILLS: skills}
+        has = agentable.has | {need for need, some in grown.items() if some}
         remembered: dict[str, str] = {}
         if agentable.remembers:
             remembered = {"learnings": learned(learnings), "notes": noted(notes), **documents.remembered}

@@ -1,7 +1,5 @@
 """Search in everything of a user."""
 
-from html import unescape
-
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -19,11 +17,8 @@ class HitShape(serializers.Serializer[Hit]):
     id = serializers.UUIDField(help_text="Of the thing; of a file that of its goal")
     thread = serializers.UUIDField(allow_null=True, help_text="Null: a document for all agents")
     name = serializers.CharField()
-    excerpt = serializers.SerializerMethodField()
+    excerpt = serializers.CharField(source="text")
     at = serializers.DateTimeField()
-
-    def get_excerpt(self, hit: Hit) -> str:
-        return unescape(hit.shown.replace("<mark>", "").replace("</mark>", ""))
 
 
 class FoundShape(serializers.Serializer[object]):

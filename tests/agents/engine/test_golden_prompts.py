@@ -123,6 +123,7 @@ def of_a_goal_with_a_pack(goal: Goal, llm: LLMServer, rung: list[UUID]) -> Reque
 def of_the_assistant(goal: Goal, llm: LLMServer, rung: list[UUID]) -> Request:
     thread = assistant_of(goal.user).thread
     remembers(thread, llm, rung)
+    TargetFactory(thread=goal.thread, name="Longest run", value=21, unit="km", deadline=date(2030, 5, 1))
     return asked(thread, llm, rung)
 
 
