@@ -180,6 +180,7 @@ STORAGES = {
 }
 
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2_000_000
+DATA_UPLOAD_MAX_NUMBER_FILES = 500  # a folder of too many is refused in words
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 5_000  # two for each tool of the largest MCP server
 from config.asking import *  # noqa: E402, F403 (all after .env was read)
 from config.limits import *  # noqa: E402, F403

@@ -104,13 +104,12 @@ def read(upload: bytes) -> Folder:
         raise SkillRefused("This zip cannot be read.") from broken
 
 
-def packed(folder: str, text: str, files: Iterable[SkillFile]) -> bytes:
-    """A zip that `read` reads again."""
+def packed(files: Iterable[tuple[str, bytes]]) -> bytes:
+    """A zip of files by their paths, for `read`, which looks at them."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr(f"{folder}/{MANIFEST}", text)
-        for file in files:
-            archive.writestr(f"{folder}/{file.path}", bytes(file.content))
+        for path, content in files:
+            archive.writestr(path, content)
     return out.getvalue()
 
 

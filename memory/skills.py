@@ -11,7 +11,7 @@ from django.db import IntegrityError, transaction
 from django.db.models.functions import Now
 
 from memory.models import Skill, SkillFile, SkillOff, Thread
-from memory.skill_files import Folder, SkillRefused, manifest, packed, read
+from memory.skill_files import MANIFEST, Folder, SkillRefused, manifest, packed, read
 from memory.text import clean
 
 
@@ -75,7 +75,8 @@ def delete_skill(skill: Skill) -> None:
 
 def exported(skill: Skill) -> bytes:
     """Its folder as a zip."""
-    return packed(skill.name, skill.text, skill.files.all())
+    files = {MANIFEST: skill.text.encode()} | {file.path: bytes(file.content) for file in skill.files.all()}
+    return packed((f"{skill.name}/{path}", content) for path, content in files.items())
 
 
 def usable(user_id: int, thread_id: UUID, name: str) -> Skill | None:

@@ -8,6 +8,7 @@ var htmx=(()=>{const e={parse(t){if(!t)return{};if(t.startsWith("{"))return JSON
    data-dialog-open="id"   show the dialog with that id;  data-dialog-close  closes the one around the button
    data-fill="id"          put the button's words into the field with that id
    data-one-line           a text area for one line that grows with it; Enter goes on to the next field
+   data-paths="name"       a choice of a folder: the paths of its files are sent with them, under that name
    data-theme-choice       a radio button whose value is system, light or dark
    data-time-zone          a hidden field that tells the server where the browser is
    data-clears="id"        an area with fields; when something in it is typed, the element with that id is emptied
@@ -114,6 +115,12 @@ var htmx=(()=>{const e={parse(t){if(!t)return{};if(t.startsWith("{"))return JSON
   document.addEventListener("input", (event) => {
     const area = event.target.closest("[data-clears]");
     if (area) document.getElementById(area.dataset.clears)?.replaceChildren();
+  });
+
+  document.addEventListener("formdata", (event) => {
+    for (const { dataset, files } of event.target.querySelectorAll("[data-paths]")) {
+      for (const file of files) event.formData.append(dataset.paths, file.webkitRelativePath || file.name);
+    }
   });
 
   /* Confirmation without window.confirm: the first press asks, the second does. */

@@ -16,7 +16,7 @@ from agents.pages import uuid_or_none
 from agents.signed_in import SignedInRequest, signed_in
 from goals.context import build
 from memory.models import Skill, SkillFile
-from memory.skill_files import SkillRefused
+from memory.skill_files import SkillRefused, packed
 from memory.skills import add_skill, change_skill, delete_skill, exported, keep_from, switch_skill
 from memory.text import newlines
 
@@ -35,10 +35,8 @@ class Beside:
 def skill_new(request: SignedInRequest) -> HttpResponse:
     typed, problem = request.POST.get("text", ""), ""
     if request.method == "POST":
-        upload = request.FILES.get("file")
         try:
-            content = upload.read(settings.WAYMARK_SKILL_BYTES + 1) if upload else newlines(typed).encode()
-            return redirect("skill", add_skill(request.user, content).pk)
+            return redirect("skill", add_skill(request.user, _uploaded(request) or newlines(typed).encode()).pk)
         except SkillRefused as refused:
             problem = str(refused)
     page = {"here": "memory", "typed": typed, "problem": problem, "most_bytes": settings.WAYMARK_SKILL_BYTES}
@@ -97,6 +95,20 @@ def skill_zip(request: SignedInRequest, skill_id: UUID) -> HttpResponse:
     found = _skill(request, skill_id)
     disposition = content_disposition_header(True, f"{found.name}.zip") or "attachment"
     return HttpResponse(exported(found), content_type="application/zip", headers={"Content-Disposition": disposition})
+
+
+def _uploaded(request: SignedInRequest) -> bytes | None:
+    """The zip or file that was chosen, or a zip of the folder that was: a browser sends its files by their bare names,
+    and `static/js/1-page.js` their paths with them. None: neither."""
+    if file := request.FILES.get("file"):
+        return bytes(file.read(settings.WAYMARK_SKILL_BYTES + 1))
+    folder, paths = request.FILES.getlist("folder"), request.POST.getlist("path")
+    if sum(file.size or 0 for file in folder) > settings.WAYMARK_SKILL_UNPACKED_BYTES:
+        raise SkillRefused(f"The folder has more than {settings.WAYMARK_SKILL_UNPACKED_BYTES:,} bytes.")
+    if len(paths) != len(folder):
+        paths = [file.name or "" for file in folder]
+    named = ((path[: SkillFile.PATH_LENGTH + 1], file) for path, file in zip(paths, folder, strict=True))
+    return packed((path, file.read()) for path, file in named) if folder else None
 
 
 def _skill(request: SignedInRequest, skill_id: UUID) -> Skill:

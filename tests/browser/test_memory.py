@@ -1,5 +1,7 @@
 """A person looks at what an agent keeps in mind, asks why, corrects it, and takes that back (missions E1 and H9)."""
 
+from pathlib import Path
+
 import pytest
 from django.contrib.auth.models import User
 from playwright.sync_api import Browser, Page, expect
@@ -115,6 +117,17 @@ def test_a_person_looks_at_a_skill_and_switches_it_on(browser: Browser, live_ser
     page.get_by_role("button", name="Go on").click()
     expect(page.get_by_role("alert")).to_contain_text("must begin with front matter")
     assert_usable(page)
+
+
+def test_a_person_takes_in_a_folder(browser: Browser, live_server: LiveServer, user: User, tmp_path: Path) -> None:
+    (tmp_path / "plan-a-week" / "docs").mkdir(parents=True)
+    (tmp_path / "plan-a-week" / "SKILL.md").write_text(TEXT)
+    (tmp_path / "plan-a-week" / "docs" / "more.md").write_text("Rest on Mondays.")
+    page: Page = signed_in(browser, live_server.url, user).new_page()
+    page.goto("/memory/skills/new/")
+    page.get_by_label("Or its folder").set_input_files(tmp_path / "plan-a-week")
+    page.get_by_role("button", name="Go on").click()
+    expect(page.get_by_text("docs/more.md")).to_be_visible()
 
 
 def test_a_person_has_an_agent_forget(browser: Browser, live_server: LiveServer, user: User) -> None:

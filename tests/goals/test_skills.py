@@ -27,6 +27,38 @@ def taken_in(client: Client, content: bytes | None = None, **typed: str) -> str:
     return client.post("/memory/skills/new/", {**upload, **typed}, follow=True).text
 
 
+def taken_from_folder(client: Client, files: dict[str, bytes], *, with_paths: bool = True) -> str:
+    """As a browser sends a folder: the bare names of files, and the paths beside them."""
+    folder = [SimpleUploadedFile(path.rpartition("/")[2], content) for path, content in files.items()]
+    posted = {"folder": folder, "path": list(files) if with_paths else [], "text": ""}
+    return client.post("/memory/skills/new/", posted, follow=True).text
+
+
+def test_a_folder_is_taken_in_as_it_is(client: Client, user: User) -> None:
+    files = {"week/SKILL.md": TEXT.encode(), "week/docs/a.md": b"More", "week/.DS_Store": b"x"}
+    assert "docs/a.md" in taken_from_folder(client, files)
+    skill = Skill.objects.get(user=user)
+    assert [file.path for file in skill.files.all()] == ["docs/a.md"]
+    skill.delete()
+    assert "a.md" in taken_from_folder(client, files, with_paths=False)
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"week/../../a.md": b""}, "is no name of a file"),
+        ({"other/a.md": b""}, "stands outside of the folder"),
+        ({f"week/{'ä' * 70_000}.md": b""}, "is too long a name"),
+        ({f"week/{n}.md": b"" for n in range(120)}, "121 files; at most 100"),
+        ({"week/a.bin": b"x" * 2_000_000}, "more than 2,000,000 bytes"),
+        ({"week/other/SKILL.md": b""}, "one skill; there are 2"),
+    ],
+)
+def test_a_folder_is_refused_as_its_zip_would_be(more: dict[str, bytes], said: str, client: Client, user: User) -> None:
+    assert said in taken_from_folder(client, {"week/SKILL.md": TEXT.encode(), **more})
+    assert not Skill.objects.exists()
+
+
 @pytest.fixture
 def skill(client: Client, user: User) -> Skill:
     """One that was taken in from elsewhere."""

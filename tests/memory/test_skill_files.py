@@ -72,7 +72,7 @@ def test_a_folder_is_read_and_packed_again() -> None:
     assert read(zipped(files)) == wanted
     litter: dict[str, str | bytes] = {"__MACOSX/s/._SKILL.md": "x", "s/.DS_Store": "x", "s/": ""}
     assert read(zipped({**{f"s/{name}": content for name, content in files.items()}, **litter})) == wanted
-    assert read(packed("s", TEXT, [])) == Folder(TEXT)
+    assert read(packed([("s/SKILL.md", TEXT.encode()), ("s/a.md", b"More")])) == Folder(TEXT, {"a.md": b"More"})
 
 
 @pytest.mark.parametrize(
