@@ -21,6 +21,7 @@ from agents.budgets.counting import zone_of
 from agents.refusals import Refused
 from goals.forecast import Forecast, distance, forecast
 from goals.measured import Measurement, Target
+from memory.hot import load_all
 from memory.learnings import Origin, answered
 from memory.marks import names
 from memory.models import Author, Thread
@@ -173,9 +174,10 @@ def _lines(text: str) -> Iterator[tuple[float, date, str]]:
 
 def outlook(thread_id: UUID) -> Outlook | None:
     """None: it is not measured."""
-    target = Target.objects.filter(thread=thread_id).first()
-    if target is None:
+    found = load_all(Target, "x.thread_id = %(thread)s", {"thread": thread_id})  # before every run
+    if not found:
         return None
+    target = found[0]
     measurements = list(Measurement.objects.filter(thread=thread_id))
     points = [(each.day, each.value) for each in measurements]
     today = today_of(target.user_id)

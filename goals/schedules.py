@@ -16,7 +16,8 @@ from agents.agentable import Ahead
 from agents.budgets.counting import zone_of
 from agents.refusals import Refused
 from goals import spoken_time, when
-from goals.schedule import Schedule, ScheduleKind
+from goals.schedule import SET_BY_SOMEBODY, Schedule, ScheduleKind
+from memory.hot import load_all
 from memory.marks import names
 from memory.models import Author, Thread
 from memory.text import clean
@@ -24,6 +25,7 @@ from memory.text import clean
 MOST: Final = 50
 """Of one agent."""
 REVIEW_AFTER: Final = timedelta(minutes=15)
+AHEAD: Final = "x.thread_id = %(thread)s AND x.next_at IS NOT NULL AND x.kind = ANY(%(kinds)s) ORDER BY x.next_at"
 
 
 def add(thread: Thread, time: str, intent: str = "", *, only_if_changed: bool = False) -> Schedule:
@@ -137,10 +139,9 @@ def begin_to_beat(thread: Thread) -> None:
 
 def ahead(thread_id: UUID) -> list[Ahead]:
     """What somebody has set for an agent and is still to come, now or once it is resumed."""
-    coming = Schedule.objects.filter(thread=thread_id, next_at__isnull=False).set_by_somebody()
     return [
         Ahead(said(each), each.intent, each.pk if each.author == Author.AGENT else None, each.paused)
-        for each in coming.order_by("next_at")
+        for each in load_all(Schedule, AHEAD, {"thread": thread_id, "kinds": list(SET_BY_SOMEBODY)})
     ]
 
 

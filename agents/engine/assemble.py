@@ -121,6 +121,7 @@ SELECT run.trigger, run.context_type, coalesce(u.time_zone, 'Etc/UTC'), person.i
   {TOLD}, {USABLE},
   EXISTS (SELECT FROM agents_planitem p WHERE p.thread_id = t.id AND p.status <> 'dropped'),
   EXISTS (SELECT FROM tools_workspacefile f WHERE f.workspace_id = t.id),
+  EXISTS (SELECT FROM tools_mcpserver m WHERE m.user_id = t.user_id),
   {LAST_SUMMARIES}, {PRICES.format(user="t.user_id")},
   {columns(Thread, "t")}, {columns(ModelConnection, "c")}, {columns(ModelConnection, "s")}
 FROM memory_agentrun run
@@ -139,7 +140,7 @@ def summon(run_id: UUID) -> Summons | None:
     if not rows:
         return None
     trigger, context_type, time_zone, is_staff, notes, learnings, written, skills, *others = rows[0]
-    has_plan, has_files, summaries, prices, *rest = others
+    has_plan, has_files, has_servers, summaries, prices, *rest = others
     values = iter(rest)
     thread = instance(Thread, [*islice(values, width(Thread))])
     default, stand_in = _connection(values), _connection(values)
@@ -179,7 +180,7 @@ def summon(run_id: UUID) -> Summons | None:
                 off(modes),
                 packs,
                 has=has,
-                user_id=thread.user_id,
+                user_id=thread.user_id if has_servers else None,
                 context_type=context_type,
             ),
             policy=Policy(modes, partial(is_trusted, agentable.trusted_as())),
