@@ -212,6 +212,7 @@ AGENT_AHEAD = "goals.schedules.ahead"
 AGENT_ACROSS = "goals.across.told"
 AGENT_TOOLS = [
     "agents.tools.SendMessage",
+    "agents.tools.AskUser",
     "agents.tools.CreateTask",
     "goals.across_tools.ReadGoal",
     "goals.across_tools.SearchEverything",

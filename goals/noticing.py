@@ -7,7 +7,7 @@ from typing import Final
 from uuid import UUID, uuid5
 
 from django.contrib.auth.models import User
-from django.db.models import CharField, Exists, OuterRef, Q
+from django.db.models import CharField, Exists, OuterRef, Q, QuerySet
 from django.db.models.functions import Cast
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -31,7 +31,7 @@ LOOKS_BACK: Final = timedelta(days=1)
 
 def find() -> None:
     """Write down what is to be told and is not yet written down. Whoever looks at the same time writes none twice."""
-    found = [*_asked(), *_unknown(), *_short_of_money(), *_ended()]
+    found = [*_asked(), *_unknown(), *_short_of_money(), *_questions(), *_ended()]
     in_one_order = sorted(found, key=lambda each: (each.kind, each.subject))  # else two clocks wait for each other
     Notice.objects.bulk_create(in_one_order, ignore_conflicts=True)
 
@@ -47,6 +47,7 @@ def settle(user: User | None = None) -> None:
         Exists(Approval.objects.waiting().filter(pk=OuterRef("subject")))
         | Exists(AgentAction.objects.filter(UNRESOLVED, pk=OuterRef("subject")))
         | Exists(AgentRun.objects.filter(status=RunStatus.WAITING_BUDGET, pk=OuterRef("run")))
+        | Exists(ThreadMessage.objects.unanswered().filter(pk=OuterRef("subject")))
     )
     mine.filter(~waits, kind=NoticeKind.WAITING).update(settled_at=now)
 
@@ -79,17 +80,34 @@ def _short_of_money() -> Iterator[Notice]:
         yield _notice(run, NoticeKind.WAITING, at, _("It waits for its budget."), subject)
 
 
-def _ended() -> Iterator[Notice]:
-    """Runs of agents that people talk with: a helper reports to one of those."""
+def _questions() -> Iterator[Notice]:
+    """What agents want to know, as long as nothing was said since."""
+    asked = ThreadMessage.objects.unanswered().filter(run__in=_lately())
+    known = _known(NoticeKind.WAITING, OuterRef("thread__user"))
+    for question in asked.filter(~known).select_related("run", "run__thread", *(f"run__{owner}" for owner in OWNERS))[
+        :BATCH
+    ]:
+        assert question.run is not None
+        said = headline(question.content)[0]
+        yield _notice(question.run, NoticeKind.WAITING, question.created_at, said, question.pk)
+
+
+def _lately() -> QuerySet[AgentRun]:
+    """Runs that have ended, of agents that people talk with: a helper reports to one of those."""
     ended = AgentRun.objects.filter(finished_at__gt=timezone.now() - LOOKS_BACK, thread__user__is_active=True)
-    ended = ended.exclude(thread__kind=AgentTask.kind()).exclude(context_type=FEED).select_related("thread", *OWNERS)
+    return ended.exclude(thread__kind=AgentTask.kind()).exclude(context_type=FEED)
+
+
+def _ended() -> Iterator[Notice]:
+    ended = _lately().select_related("thread", *OWNERS)
     owner = OuterRef("thread__user")
     told = Notice.objects.open().filter(user=owner, kind=NoticeKind.FAILED, thread=OuterRef("thread"))
     failed = ended.filter(~_known(NoticeKind.FAILED, owner), ~Exists(told), status=RunStatus.FAILED)
     for run in failed.order_by("thread", "-finished_at").distinct("thread")[:BATCH]:
         assert run.finished_at is not None
         yield _notice(run, NoticeKind.FAILED, run.finished_at, headline(run.error)[0] or _("It failed."))
-    spoke = Exists(answers().filter(run=OuterRef("pk")))
+    of_run = answers().filter(run=OuterRef("pk"))
+    spoke = Exists(of_run) & ~Exists(of_run.filter(metadata__has_key="asks"))
     finished = ended.filter(spoke, ~_known(NoticeKind.FINISHED, owner), status=RunStatus.SUCCEEDED)
     for run in finished.order_by("finished_at")[:BATCH]:
         answer = answers().filter(run=run).order_by("-position").first()

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from enum import StrEnum
 from itertools import chain
-from typing import Final
+from typing import Final, Literal
 from uuid import UUID
 
 from django.conf import settings
@@ -63,7 +63,7 @@ class Kind(StrEnum):
 class Update:
     """
     id: of a message or an action. thread: of the conversation that it belongs to. said: in a line. text: more of it,
-    plain. evidence: the address of the page that shows it.
+    plain. evidence: the address of the page that shows it. of: what `id` is the id of.
     """
 
     kind: Kind
@@ -73,6 +73,7 @@ class Update:
     said: str
     text: str
     evidence: str
+    of: Literal["message", "action"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,14 +136,21 @@ def _said(threads: Collection[UUID], since: datetime) -> Iterator[Update]:
     recent = Q(created_at__gte=since) | Q(finished_at__gte=since) | Q(finished_at=None)
     runs = AgentRun.objects.filter(recent, thread__in=threads)
     words = _words().filter(run__in=runs, created_at__gte=since)
-    for message in words.order_by("-created_at")[:MOST]:
+    newest = list(words.order_by("-created_at")[:MOST])
+    asking = set(
+        ThreadMessage.objects.unanswered()
+        .filter(pk__in=[each.pk for each in newest if "asks" in each.metadata])
+        .values_list("pk", flat=True)
+    )
+    for message in newest:
         report = message.metadata.get("task_title", "") if "task" in message.metadata else None
         kind = Kind.FAILURE if message.source == Source.ERROR else Kind.ANSWER if report is None else Kind.REPORT
+        kind = Kind.ASKED if message.pk in asking else kind
         title, text = headline(message.content)
         if report:
             title, text = report, f"{title}. {text}".strip()
         at = reverse("message", args=[message.pk])
-        yield Update(kind, message.pk, message.thread_id, message.created_at, title, text, at)
+        yield Update(kind, message.pk, message.thread_id, message.created_at, title, text, at, "message")
 
 
 def _done(user: User, since: datetime) -> Iterator[Update]:
@@ -190,4 +198,4 @@ def _asked_at(since: datetime) -> datetime:
 
 def _of_action(kind: Kind, action: AgentAction, at: datetime, said: str) -> Update:
     evidence = reverse("action", args=[action.pk])
-    return Update(kind, action.pk, agent_of(action.thread), at, clip(said, LENGTH), "", evidence)
+    return Update(kind, action.pk, agent_of(action.thread), at, clip(said, LENGTH), "", evidence, "action")

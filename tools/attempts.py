@@ -66,6 +66,7 @@ class Attempt:
             outcome.touched,
             outcome.sources,
             outcome.said,
+            outcome.asks,
         )
 
     def fails(self, problem: str, sources: Sequence[str] = ()) -> "Result":
@@ -111,6 +112,7 @@ class Result:
     touched: Sequence[UUID] = ()
     sources: Sequence[str] = ()
     said: str | None = None
+    asks: tuple[str, ...] | None = None
 
     @property
     def message(self) -> Message:
