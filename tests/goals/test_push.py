@@ -250,6 +250,39 @@ def test_a_renewed_subscription_takes_the_place_of_the_old_one(
     assert PushDevice.objects.count() == 1
 
 
+def test_a_browser_that_renews_its_subscription_misses_nothing_and_is_told_nothing_twice(
+    goal: Goal, client: Client, service: PushService, later: Later
+) -> None:
+    renew = "/settings/notices/devices/renew"
+    old, new = (service.browser(push.public_key()) for _ in range(2))
+    client.force_login(goal.user)
+    assert client.get(renew).status_code == 404
+    assert client.post(renew, {"subscription": old.subscription}).status_code == 404
+    client.post("/settings/notices/devices/", {"subscription": old.subscription})
+    later(1, tick=False)
+    failed(goal)
+    later()
+    later(1)
+    finished(goal)  # and the browser renews before it is told of this
+    later(0.5, tick=False)
+    strict = Client(enforce_csrf_checks=True)
+    strict.cookies = client.cookies
+    needed = strict.get(renew).json()
+    assert needed["key"] == push.public_key()
+    given = {"subscription": new.subscription}
+    assert strict.post(renew, given).status_code == 403
+    assert strict.post(renew, given, headers={"X-CSRFToken": needed["token"]}).status_code == 204
+    assert client.post(renew, {"subscription": "{}"}).status_code == 422
+    later(1)
+    later(1)
+    assert [len(browser.shown) for browser in (old, new)] == [1, 1]
+    assert new.shown[0]["title"].startswith("Finished")
+    stranger = Client()
+    stranger.force_login(UserFactory())
+    stranger.cookies["waymark_device"] = client.cookies["waymark_device"].value
+    assert stranger.post(renew, given).status_code == 404
+
+
 def test_there_are_so_many_devices_and_no_more(user: User, service: PushService) -> None:
     for _n in range(push.MOST):
         push.register(user, service.browser("").subscription, "Browser")
