@@ -110,6 +110,21 @@ def test_a_subscription_that_the_browser_renews_is_told_to_the_server(
         assert [len(somebody.shown) for somebody in (old, new)] == [0, 1]
 
 
+def test_a_browser_is_removed_also_when_it_cannot_unsubscribe(
+    browser: Browser, live_server: LiveServer, user: User, service: PushService
+) -> None:
+    with signed_in(browser, live_server.url, user, permissions=["notifications"]) as context:
+        page = context.new_page()
+        subscribing_to(page, service.browser("").subscription)
+        page.goto("/settings/notices/")
+        page.get_by_role("button", name="Tell this browser").click()
+        page.add_init_script("PushManager.prototype.getSubscription = () => Promise.reject(new Error('no'));")
+        page.reload()
+        for _press in range(2):
+            page.get_by_role("button", name="Remove").click()
+        expect(page.get_by_text("None yet.")).to_be_visible()
+
+
 def wait_for(page: Page, found: list[object]) -> None:
     while not found:
         page.evaluate("1")  # lets what the browser says come in
