@@ -240,6 +240,19 @@ def test_a_browser_has_one_user_and_signs_out_with_them(client: Client, user: Us
     assert not PushDevice.objects.exists()
 
 
+def test_a_new_password_signs_this_browser_out_too(client: Client, user: User, service: PushService) -> None:
+    """Whoever knew the old one may be at this browser: nothing is told where nobody is signed in."""
+    user.set_password("correct horse battery")
+    user.save()
+    client.force_login(user)
+    given = {"subscription": service.browser(push.public_key()).subscription}
+    client.post("/settings/notices/devices/", given)
+    words = {"oldpassword": "correct horse battery", "password1": "staple 4711 horse", "password2": "staple 4711 horse"}
+    client.post("/accounts/password/change/", words)
+    assert client.get("/").headers["Location"].startswith("/accounts/login/")
+    assert not PushDevice.objects.exists()
+
+
 def test_a_renewed_subscription_takes_the_place_of_the_old_one(
     client: Client, user: User, service: PushService
 ) -> None:
