@@ -7,13 +7,17 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.test import Client
 from django.utils import timezone
 
+from goals import measuring, schedules
 from goals.deeds import MOST_UNDONE
 from goals.models import Goal, Measurement, Schedule, Target
+from memory.models import Thread
 from tests.factories import bearer
+from tests.locks import waiting
+from tests.processes import wait_until
 from tools.models import AgentAction
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -126,6 +130,34 @@ def test_an_import_that_is_too_long_to_be_undone_is_on_record(client: Client, go
     (deed,) = AgentAction.objects.all()
     assert deed.summary == f"0 on 2026-01-01 and {MOST_UNDONE} more"
     assert f"/actions/{deed.pk}/undo" not in client.get("/activity/").text
+
+
+@pytest.mark.parametrize("what", ["schedules", "measurements"])
+def test_whoever_waits_for_the_thread_holds_nothing_of_it_yet(what: str, client: Client, goal: Goal) -> None:
+    """The one order of locks: the clock and an undo take the thread first, too."""
+    client.force_login(goal.user)
+    row: Schedule | Measurement
+    if what == "schedules":
+        row = schedules.add(goal.thread, "every day 8:00")
+        address = f"/schedules/{row.pk}/pause"
+    else:
+        row = measuring.measure(goal.thread, 63.5)
+        address = f"/goals/{goal.pk}/measured/{row.pk}/delete"
+
+    def press() -> int:
+        try:
+            return client.post(address).status_code
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(1) as elsewhere:
+        with transaction.atomic():
+            Thread.objects.select_for_update(no_key=True).get(pk=goal.thread_id)
+            pressed = elsewhere.submit(press)
+            wait_until(lambda: waiting() == 1)
+            assert type(row)._default_manager.select_for_update(nowait=True).get(pk=row.pk) == row
+        assert pressed.result() == 302
+    assert AgentAction.objects.count() == 1
 
 
 def test_a_target_is_set_and_dropped_by_many_at_once(goal: Goal) -> None:
