@@ -98,6 +98,7 @@ def register(user: User, given: str, name: str, *, browser: str = "", token: Dev
     digest = hashlib.sha256(subscription.endpoint.encode()).digest()
     sealed = seal(subscription.model_dump_json())
     with transaction.atomic():
+        User.objects.select_for_update(no_key=True).get(pk=user.pk)  # for the count
         mine = PushDevice.objects.for_user(user)
         whose = Q(browser=browser) if browser else Q(token=token) if token else Q(digest=digest)
         known = mine.filter(whose).first() or mine.filter(digest=digest).first()

@@ -160,6 +160,27 @@ def test_whoever_waits_for_the_thread_holds_nothing_of_it_yet(what: str, client:
     assert AgentAction.objects.count() == 1
 
 
+def test_two_who_measure_at_once_do_not_measure_too_much(goal: Goal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measuring, "MOST", 3)
+    headers, address = bearer(goal.user), f"/api/v1/goals/{goal.pk}/measurements"
+    measuring.take_in(goal.thread, "2026-11-01, 1\n2026-11-02, 2")
+
+    def ask(n: int) -> int:
+        try:
+            body = {"value": n}
+            return Client().post(address, body, content_type="application/json", headers=headers).status_code
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(2) as both:
+        with transaction.atomic():
+            Thread.objects.select_for_update(no_key=True).get(pk=goal.thread_id)
+            asked = [both.submit(ask, n) for n in range(2)]
+            wait_until(lambda: waiting() == 2)
+        assert sorted(each.result() for each in asked) == [201, 400]
+    assert Measurement.objects.count() == 3
+
+
 def test_a_target_is_set_and_dropped_by_many_at_once(goal: Goal) -> None:
     headers, address = bearer(goal.user), f"/api/v1/goals/{goal.pk}/target"
     body = {"name": "Weight", "value": 70, "deadline": DEADLINE}

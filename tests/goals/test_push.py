@@ -2,10 +2,12 @@
 
 import json
 import re
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import connection, transaction
 from django.test import Client
 from django.utils import timezone
 from py_vapid import Vapid02
@@ -18,6 +20,8 @@ from goals import push
 from goals.models import Goal, Notice, PushDevice, Receipt
 from tests.factories import UserFactory
 from tests.goals.test_notices import Later, failed, finished, later, receipts, service
+from tests.locks import waiting
+from tests.processes import wait_until
 from tests.push_service import BrowserOfSomebody, PushService, decoded
 
 __all__ = ["later", "service"]
@@ -301,6 +305,28 @@ def test_there_are_so_many_devices_and_no_more(user: User, service: PushService)
         push.register(user, service.browser("").subscription, "Browser")
     with pytest.raises(Refused):
         push.register(user, service.browser("").subscription, "Browser")
+
+
+def test_two_who_are_added_at_once_are_not_too_many(
+    user: User, service: PushService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(push, "MOST", 1)
+
+    def add(subscription: str) -> bool:
+        try:
+            return bool(push.register(user, subscription, "Browser"))
+        except Refused:
+            return False
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(2) as both:
+        with transaction.atomic():
+            User.objects.select_for_update().get(pk=user.pk)
+            added = [both.submit(add, service.browser("").subscription) for _ in range(2)]
+            wait_until(lambda: waiting() == 2)
+        assert sorted(each.result() for each in added) == [False, True]
+    assert PushDevice.objects.count() == 1
 
 
 def test_without_a_key_nothing_is_pushed_and_the_page_says_so(
