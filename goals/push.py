@@ -102,10 +102,10 @@ def register(user: User, given: str, name: str, *, browser: str = "", token: Dev
         mine = PushDevice.objects.for_user(user)
         whose = Q(browser=browser) if browser else Q(token=token) if token else Q(digest=digest)
         known = mine.filter(whose).first() or mine.filter(digest=digest).first()
-        PushDevice.objects.filter(digest=digest).exclude(pk=known.pk if known else None).delete()
         if known is None and mine.count() >= MOST:
             raise Refused("too_many", f"You have {MOST} devices. Remove one of them first.")
         device = known or PushDevice(user=user, created_at=timezone.now())
+        PushDevice.objects.filter(digest=digest).exclude(pk=device.pk).delete()
         device.token, device.browser = token, browser
         device.name = clip(visible(name), PushDevice.NAME_LENGTH) or "Browser"
         device.digest, device.sealed = digest, sealed
