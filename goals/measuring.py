@@ -102,8 +102,9 @@ def measure(
     if origin:
         made.author, made.sources = Author.AGENT, names(origin.sources)
         made.message, made.action = answered(thread.pk, origin.run), origin.action
-    _make_sure_of_room(thread, 1)
-    made.save(force_insert=True)
+    with transaction.atomic():
+        _make_sure_of_room(thread, 1)
+        made.save(force_insert=True)
     return made
 
 
@@ -134,10 +135,11 @@ def take_in(thread: Thread, text: str) -> list[Measurement]:
     """
     today = today_of(thread.user_id)
     made = [_measurement(thread, *each, today) for each in _lines(text)]
-    _make_sure_of_room(thread, len(made))
     for n, each in enumerate(made):
         each.created_at = Now() + timedelta(microseconds=n)  # those of one day stay in the order of their lines
-    return Measurement.objects.bulk_create(made)
+    with transaction.atomic():
+        _make_sure_of_room(thread, len(made))
+        return Measurement.objects.bulk_create(made)
 
 
 def _measurement(thread: Thread, value: float, day: date, note: str, today: date) -> Measurement:
@@ -151,6 +153,8 @@ def _measurement(thread: Thread, value: float, day: date, note: str, today: date
 
 
 def _make_sure_of_room(thread: Thread, more: int) -> None:
+    """Within the transaction that fills it: who measures at the same time waits, and counts these."""
+    Thread.objects.select_for_update(no_key=True).get(pk=thread.pk)
     if Measurement.objects.filter(thread=thread).count() + more > MOST:
         raise Refused("too_many", _("At most %(n)d measurements are kept.") % {"n": MOST})
 

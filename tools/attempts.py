@@ -8,7 +8,7 @@ from django.conf import settings
 
 from memory.messages import Message, ToolResult, ToolUse, tool as tool_message
 from memory.text import clean, clip, shortened
-from tools.base import UNCERTAIN, Arguments, Effect, Outcome, Reversal, Risk
+from tools.base import UNCERTAIN, Arguments, Effect, Outcome, Reversal, Risk, ToolContext
 from tools.cancel import BY_USER
 from tools.changes import UndoRecord
 from tools.models import ActionStatus
@@ -55,6 +55,10 @@ class Attempt:
     def alone(self) -> bool:
         """Whether it must not run beside other calls of its reply."""
         return self.tool is None or self.effect is Effect.LOCAL or not self.tool.parallel_safe
+
+    def expected(self, context: ToolContext) -> UndoRecord | None:
+        """What it would change if it ran now; None when nobody can tell."""
+        return self.tool.expected(self.arguments, context) if self.tool and self.arguments else None
 
     def done(self, outcome: Outcome) -> "Result":
         return Result(

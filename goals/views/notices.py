@@ -6,6 +6,7 @@ from uuid import UUID
 from django.contrib import messages
 from django.contrib.auth.models import User
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.middleware.csrf import get_token
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import Resolver404, resolve
 from django.utils import timezone
@@ -70,6 +71,21 @@ def push_add(request: SignedInRequest) -> HttpResponse:
     looks.remember(answer, browser)
     messages.success(request, _("This browser is told from now on."))
     return answer
+
+
+@require_http_methods(["GET", "POST"])
+@signed_in
+def push_renew(request: SignedInRequest) -> HttpResponse:
+    """The service worker of a browser that is told says that its subscription is another one now; GET: what it needs
+    for that. A browser that is told nothing stays so."""
+    device = get_object_or_404(PushDevice.objects.for_user(request.user), browser=looks.device_of(request))
+    if request.method == "GET":
+        return JsonResponse({"key": push.public_key(), "token": get_token(request)})
+    try:
+        push.register(request.user, request.POST.get("subscription", ""), device.name, browser=device.browser)
+    except Refused as refused:
+        return HttpResponse(refused.message, status=422)
+    return HttpResponse(status=204)
 
 
 @require_POST

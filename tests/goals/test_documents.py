@@ -77,6 +77,20 @@ def test_a_version_is_restored_and_the_mark_comes_back_with_it(client: Client, g
     assert "after reading texts of strangers: site.example" in client.get(own(goal)).text
 
 
+def test_a_version_that_has_become_too_long_is_not_restored(
+    client: Client, goal: Goal, written: Document, settings: Settings
+) -> None:
+    client.post(own(goal), {"body": "Swim"})
+    settings.WAYMARK_DOCUMENT_LENGTH = 10
+    version = DocumentVersion.objects.get().pk
+    refused = client.post(f"/documents/{written.pk}/restore/{version}/", follow=True)
+    assert (refused.redirect_chain, "at most 10 are allowed" in refused.text) == ([(own(goal), 302)], True)
+    api = f"/api/v1/documents/{written.pk}/versions/{version}/restore"
+    answer = client.post(api, content_type="application/json", headers=bearer(written.user))
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "invalid")
+    assert (Document.objects.get().text, DocumentVersion.objects.count()) == ("Swim", 1)
+
+
 def test_a_document_is_deleted_with_its_history(client: Client, goal: Goal, written: Document) -> None:
     client.post(own(goal), {"body": "Swim"})
     shown = client.post(f"/documents/{written.pk}/delete/", follow=True)

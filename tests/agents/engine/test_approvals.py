@@ -7,16 +7,19 @@ from uuid import UUID
 
 import pytest
 from django.db import connections as database
+from django.test import Client
 from django.utils import timezone
 
 from agents import decisions, services
 from agents.engine import bell, jobs, sweeper
 from agents.engine.leases import leases
+from agents.proposed_call import ProposedCall
 from agents.refusals import Refused
 from agents.stopping import stop_run
 from goals.models import Goal
 from goals.services import archive_goal
 from memory.models import AgentRun, HistoryEntry, RunStatus, ThreadMessage
+from memory.notes import create_note, delete_note
 from tests.agents.engine.test_calls import answers, die, statuses
 from tests.agents.engine.test_orchestrator import assert_quiet, cells
 from tests.agents.engine.test_recovery import expire_leases
@@ -388,3 +391,21 @@ def test_a_dead_worker_among_waiting_calls_leaves_them_waiting(
     assert len(world.events) == 2
     expire_leases()
     assert_quiet(goal, llm)
+
+
+def test_what_was_asked_is_told_by_the_name_that_it_had_then(
+    goal: Goal, say: Say, llm: LLMServer, client: Client
+) -> None:
+    note = create_note(goal.thread, "Offer", "Friday")
+    Goal.objects.update(modes={"delete_note": "ask"})
+    llm.script([Reply(calls=[("delete_note", {"id": str(note.pk)})])])
+    say("Clear up")
+    approval = Approval.objects.get()
+    assert approval.target == "Offer"
+    decide(approval.action, REJECTED, "Mine", ProposedCall(approval.action).shown)
+    delete_note(note)
+    client.force_login(goal.user)
+    assert "Delete a note “Offer”: rejected: “Mine”" in client.get("/since/").text
+    assert "Delete a note “Offer”" in client.get("/approvals/").text
+    Approval.objects.update(target=None)  # of before names were kept
+    assert "Delete a note: rejected: “Mine”" in client.get("/since/").text
