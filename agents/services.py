@@ -142,23 +142,24 @@ def retry_free(message: ThreadMessage) -> UUID:
     return retry(message)
 
 
-def answer(question: ThreadMessage, pick: int) -> Accepted:
+def pick_answer(question: ThreadMessage, pick: int | str) -> Accepted:
     """Send the answer that was picked of those that a question gives. Whoever picks later gets what was picked first.
 
     Args:
-        pick: its place among them, from 0.
+        pick: its place among them, from 0; or the answer itself.
 
     Raises:
         Refused: it gives no such answer, its user has said something since, or as `send_message`.
     """
-    answers = MessageMetadata.model_validate(question.metadata).asks or ()
-    if not 0 <= pick < len(answers):
+    answers = dict(enumerate(MessageMetadata.model_validate(question.metadata).asks or ()))
+    picked = answers.get(pick) if isinstance(pick, int) else pick
+    if picked is None or picked not in answers.values():
         raise Refused("no_answer", "There is no such answer.")
     client_id = uuid5(question.pk, "answer")
-    picked = ThreadMessage.objects.filter(thread=question.thread_id, client_message_id=client_id)
-    if not picked.exists() and not ThreadMessage.objects.unanswered().filter(pk=question.pk).exists():
+    before = ThreadMessage.objects.filter(thread=question.thread_id, client_message_id=client_id)
+    if not before.exists() and not ThreadMessage.objects.unanswered().filter(pk=question.pk).exists():
         raise Refused("answered", "You have written something since. Write your answer as a message.")
-    return send_message(question.thread, answers[pick], client_id, metadata=MessageMetadata(answers=question.pk))
+    return send_message(question.thread, picked, client_id, metadata=MessageMetadata(answers=question.pk))
 
 
 def is_last_word(message: ThreadMessage) -> bool:

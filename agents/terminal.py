@@ -25,7 +25,7 @@ from agents.live.keys import kind_of, stream_key
 from agents.live.markdown import split
 from agents.live.snapshot import tip
 from agents.live.stream import redis_client
-from agents.services import answer, send_message
+from agents.services import pick_answer, send_message
 from agents.terminal_text import harmless, styled
 from memory.metadata import MessageMetadata
 from memory.models import LIVE, AgentRun, Source, Thread, ThreadMessage
@@ -52,7 +52,7 @@ class Conversation:
         known = ThreadMessage.objects.filter(thread=self.thread)
         self._seen = {(pk, None) for pk in known.values_list("pk", flat=True)}
         question, pick = self._picked(text)
-        accepted = answer(question, pick) if question else send_message(self.thread, text)
+        accepted = pick_answer(question, pick) if question else send_message(self.thread, text)
         assert accepted.run_id is not None
         self._seen.add((accepted.message.pk, None))
         return AgentRun.objects.select_related("thread").get(pk=accepted.run_id)

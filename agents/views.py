@@ -23,7 +23,7 @@ from agents.live.steps import shown_step
 from agents.pages import conversation, uuid_or_none
 from agents.refusals import Refused
 from agents.restart import restart
-from agents.services import answer, assistant_of, retry, retry_free, retry_now, send_message
+from agents.services import assistant_of, pick_answer, retry, retry_free, retry_now, send_message
 from agents.signed_in import SignedInRequest, signed_in
 from agents.stopping import stop_run
 from agents.undoing import take_back
@@ -124,7 +124,7 @@ def message_answer(request: SignedInRequest, message_id: UUID, pick: int) -> Htt
     mine = ThreadMessage.objects.for_user(request.user).select_related("thread__user")
     message = get_object_or_404(mine, pk=message_id)
     try:
-        accepted = answer(message, pick)
+        accepted = pick_answer(message, pick)
     except Refused as refused:
         return _refused(request, message.thread, refused)
     return _now(request, message.thread, Q(pk=accepted.message.pk))

@@ -6,6 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from django.http.response import HttpResponseBase
+from django.shortcuts import get_object_or_404
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework.exceptions import Throttled, ValidationError
@@ -21,7 +22,7 @@ from agents.live.snapshot import message_json, tip
 from agents.live.sse import event_stream
 from agents.models import DeviceToken
 from agents.serializers import AcceptedShape, ErrorShape, MessageBody, MessageShape, MessageWithFiles, run_json
-from agents.services import Accepted, assistant_of, send_message
+from agents.services import Accepted, assistant_of, pick_answer, send_message
 from memory.keyset import Order
 from memory.models import AgentRun, MessageQuerySet, Thread, ThreadMessage
 
@@ -80,7 +81,12 @@ class Messages(ThreadView):
     def post(self, request: Request, **kwargs: Any) -> Response:
         """202: accepted. 200: this `client_message_id` had been accepted before; the same message and run."""
         given = self.body(MessageWithFiles if request.FILES else MessageBody)
-        accepted = send_message(self.thread(), given["content"], given.get("client_message_id"), given.get("files", ()))
+        content, thread = given["content"], self.thread()
+        if asked := given.get("answers"):
+            question = get_object_or_404(ThreadMessage.objects.filter(thread=thread), pk=asked)
+            accepted = pick_answer(question, content)
+        else:
+            accepted = send_message(thread, content, given.get("client_message_id"), given.get("files", ()))
         run = _run_of(accepted)
         answer = {"message": message_json(accepted.message), "run": run_json(run, self.goal()) if run else None}
         return Response(answer, status=202 if accepted.created else 200)

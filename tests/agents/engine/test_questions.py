@@ -92,7 +92,7 @@ def test_nobody_picks_for_others(question: ThreadMessage, client: Client) -> Non
 
 def test_what_was_picked_was_not_written_by_the_user(goal: Goal, question: ThreadMessage, rung: list[UUID]) -> None:
     """The agent wrote it: it is no evidence about the person, and opens no addresses."""
-    services.answer(question, 1)
+    services.pick_answer(question, 1)
     jobs.run(str(rung.pop(0)))
     assert [message.content for message in typed(goal.thread_id)] == ["Sign me up"]
     assert not was_given(goal.thread_id, "https://linz.example/x")
@@ -142,6 +142,22 @@ def test_an_open_question_has_no_buttons_and_devices_are_told_of_all(
     asked = [MessageMetadata.model_validate(each["metadata"]).asks for each in found]
     assert () in asked
     assert ThreadMessage.objects.unanswered().count() == 1
+
+
+def test_a_device_picks_too(goal: Goal, question: ThreadMessage, client: Client) -> None:
+    def post(content: str, to: ThreadMessage = question) -> tuple[int, str]:
+        body = {"content": content, "answers": str(to.pk)}
+        sent = client.post(
+            f"/api/v1/goals/{goal.pk}/messages", body, content_type="application/json", headers=bearer(goal.user)
+        )
+        said = sent.json()
+        return sent.status_code, said["error"]["code"] if "error" in said else said["message"]["content"]
+
+    assert post("Paris") == (400, "no_answer")
+    assert post(ANSWERS[1]) == (202, ANSWERS[1])
+    assert post(ANSWERS[0]) == (200, ANSWERS[1])
+    other = ThreadMessageFactory(thread=GoalFactory(user=goal.user).thread, metadata={"asks": ANSWERS})
+    assert post(ANSWERS[0], other)[0] == 404
 
 
 def test_helpers_ask_nobody(goal: Goal, say: Say, llm: LLMServer) -> None:
