@@ -1,6 +1,6 @@
 """Forgetting a source: what relied on it, and what of that goes (mission E5)."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 from uuid import UUID
 
@@ -69,25 +69,21 @@ def _page(request: SignedInRequest, kind: str, basis: Basis) -> HttpResponse:
             messages.error(request, _("Nothing was ticked that is still there."))
             return redirect(request.get_full_path())
         return redirect(done_at(reverse("memory", args=[basis.thread.pk]), action))
-    page = {
-        "kind": kind,
-        "basis": basis,
-        "here": "memory",
-        "rows": [(each, address(each, basis)) for each in relied_on(basis)],
-    }
+    page = {"kind": kind, "basis": basis, "here": "memory", "rows": list(_with_addresses(relied_on(basis), basis))}
     return render(request, "memory/forget.html", page)
 
 
-def address(of: Relied, basis: Basis) -> str:
-    """The page on which it is read."""
-    match of.kind:
-        case "note" | "session":
-            return reverse(of.kind, args=[of.id])
-        case "learning":
-            learning = Learning.objects.get(pk=of.id)
-            return f"{reverse('memory', args=[learning.thread_id])}#l{learning.number}"
-        case "document":
-            document = Document.objects.get(pk=of.id)
+def _with_addresses(found: Sequence[Relied], basis: Basis) -> Iterator[tuple[Relied, str]]:
+    """Each with the page on which it is read. What has gone meanwhile has none of its own."""
+    learnings = Learning.objects.in_bulk([UUID(each.id) for each in found if each.kind == "learning"])
+    documents = Document.objects.in_bulk([UUID(each.id) for each in found if each.kind == "document"])
+    for each in found:
+        learning, document = learnings.get(UUID(each.id)), documents.get(UUID(each.id))
+        if each.kind in ("note", "session"):
+            yield each, reverse(each.kind, args=[each.id])
+        elif document:
             whose: list[Any] = [document.thread_id] if document.thread_id else []
-            return reverse("own_document" if whose else "document", args=[*whose, document.name])
-    return reverse("memory", args=[basis.thread.pk])
+            yield each, reverse("own_document" if whose else "document", args=[*whose, document.name])
+        else:
+            page = reverse("memory", args=[learning.thread_id if learning else basis.thread.pk])
+            yield each, f"{page}#l{learning.number}" if learning else page

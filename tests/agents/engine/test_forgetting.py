@@ -18,6 +18,7 @@ from memory.recall import last_summaries
 from tests.factories import AgentHistoryFactory, GoalFactory, NoteFactory, ThreadMessageFactory, bearer
 from tests.llm_script import Reply
 from tests.llm_server import LLMServer
+from tests.queries import queries
 from tools import files
 from tools.file_models import Writer
 from tools.forgetting import (
@@ -205,3 +206,24 @@ def test_over_the_api(goal: Goal, say: Say, llm: LLMServer) -> None:
     assert api.post(address, {"keys": [learning["key"]]}, json).json()["tool"] == "forget_source"
     assert not Learning.objects.exists()
     assert [each["kind"] for each in api.get(address).json()["results"]] == ["note"]
+
+
+def test_a_long_list_takes_no_more_queries_than_a_short_one(
+    goal: Goal, say: Say, llm: LLMServer, browser: Client
+) -> None:
+    note = create_note(goal.thread, "Doctor", "x")
+
+    def rely(text: str) -> None:
+        run = does(say, llm, ("read_note", {"id": str(note.pk)}), ("manage_learning", {"text": text}), WRITE, LOG)
+        AgentHistoryFactory(thread=goal.thread, entries=[{"run": str(run.pk)}])
+
+    def look() -> None:
+        shown = browser.get(f"/forget/note/{note.pk}/").text
+        assert f"#l{Learning.objects.latest('number').number}" in shown
+
+    rely("one")
+    look()
+    few, short = queries(look), len(relied_on(of_note(note)))
+    for text in ("two", "three", "four"):
+        rely(text)
+    assert (queries(look), len(relied_on(of_note(note)))) == (few, short + 9)
