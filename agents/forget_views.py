@@ -17,6 +17,7 @@ from agents.services import assistant_of
 from agents.signed_in import SignedInRequest, signed_in
 from memory.models import AgentHistory, Document, Learning, Note, Source, Thread, ThreadMessage
 from tools.forgetting import Basis, Relied, forget, of_document, of_file, of_message, of_note, of_session, relied_on
+from tools.restoring import CannotRestore
 
 
 def message_basis(user: User, pk: UUID) -> Basis:
@@ -64,26 +65,27 @@ def forget_file(request: SignedInRequest, thread_id: UUID) -> HttpResponse:
 
 def _page(request: SignedInRequest, kind: str, basis: Basis) -> HttpResponse:
     if request.method == "POST":
-        action = forget(basis, request.POST.getlist("keys"))
+        try:
+            action = forget(basis, request.POST.getlist("keys"))
+        except CannotRestore as busy:
+            messages.error(request, _("Nothing was forgotten: %(why)s") % {"why": busy})
+            return redirect(request.get_full_path())
         if action is None:
             messages.error(request, _("Nothing was ticked that is still there."))
             return redirect(request.get_full_path())
         return redirect(done_at(reverse("memory", args=[basis.thread.pk]), action))
-    page = {"kind": kind, "basis": basis, "here": "memory", "rows": list(_with_addresses(relied_on(basis), basis))}
+    page = {"kind": kind, "basis": basis, "here": "memory", "rows": list(_with_addresses(relied_on(basis)))}
     return render(request, "memory/forget.html", page)
 
 
-def _with_addresses(found: Sequence[Relied], basis: Basis) -> Iterator[tuple[Relied, str]]:
-    """Each with the page on which it is read. What has gone meanwhile has none of its own."""
+def _with_addresses(found: Sequence[Relied]) -> Iterator[tuple[Relied, str]]:
+    """Each with the page on which it is read; empty where it has none of its own, or has gone meanwhile."""
     learnings = Learning.objects.in_bulk([UUID(each.id) for each in found if each.kind == "learning"])
     documents = Document.objects.in_bulk([UUID(each.id) for each in found if each.kind == "document"])
-    for each in found:
-        learning, document = learnings.get(UUID(each.id)), documents.get(UUID(each.id))
-        if each.kind in ("note", "session"):
-            yield each, reverse(each.kind, args=[each.id])
-        elif document:
-            whose: list[Any] = [document.thread_id] if document.thread_id else []
-            yield each, reverse("own_document" if whose else "document", args=[*whose, document.name])
-        else:
-            page = reverse("memory", args=[learning.thread_id if learning else basis.thread.pk])
-            yield each, f"{page}#l{learning.number}" if learning else page
+    pages = {str(pk): f"{reverse('memory', args=[each.thread_id])}#l{each.number}" for pk, each in learnings.items()}
+    for pk, each in documents.items():
+        whose: list[Any] = [each.thread_id] if each.thread_id else []
+        pages[str(pk)] = reverse("own_document" if whose else "document", args=[*whose, each.name])
+    for relied in found:
+        own = reverse(relied.kind, args=[relied.id]) if relied.kind in ("note", "session") else ""
+        yield relied, own or pages.get(relied.id, "")

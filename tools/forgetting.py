@@ -27,7 +27,10 @@ from tools.restoring import Restorer, all_restorers
 from tools.undo import record_of
 
 FORGOTTEN: Final = "forget_source"
-KINDS: Final = ("learning", "note", "document", "measurement", "session")
+KINDS: Final = (
+    *("learning", "note", "document", "file", "part", "assessment", "proposal"),
+    *("measurement", "schedule", "feed_item", "session"),
+)
 """Of what can be removed, by their restorers, in the order in which they are listed."""
 MOST: Final = 200
 RUNS_OF_ENTRIES: Final = Func(
@@ -93,7 +96,9 @@ def of_message(message: ThreadMessage) -> Basis:
 def of_note(note: Note) -> Basis:
     read = Q(tool="read_note", arguments__id=str(note.pk))
     listed = Q(tool__in=("search_notes", "list_notes"), output__contains=f"(id {note.pk})")
-    reads = _reads(AgentAction.objects.filter(read | listed, thread=note.thread_id))
+    here = Q(read | listed, thread=note.thread_id)
+    from_afar = Q(user=note.user_id, tool="read_goal", arguments__note__iexact=note.title)  # by the assistant
+    reads = _reads(AgentAction.objects.filter(here | from_afar))
     return Basis(note.thread, note.title, reads, ("note", str(note.pk)))
 
 
@@ -137,16 +142,24 @@ def forget(basis: Basis, keys: Collection[str]) -> AgentAction | None:
 
     Args:
         keys: of those chosen.
+
+    Raises:
+        CannotRestore: a file cannot be removed now; nothing was.
     """
     owner = basis.thread.user_id
     with transaction.atomic():
         chosen = [each for each in relied_on(basis) if each.key in keys]
-        changes = _let_go([UUID(each.id) for each in chosen if each.kind == "learning"])
-        for each in chosen:
-            restorer = _restorer(each)
-            if (before := restorer.read(owner, each.id, lock=True)) is None:
+        outside = sorted((each for each in chosen if not _restorer(each).transactional), key=lambda each: each.id)
+        inside = [each for each in chosen if _restorer(each).transactional]
+        # Workspaces are locked before threads, and those before their rows; what lies outside is removed last.
+        stood = {each.key: _restorer(each).read(owner, each.id, lock=True) for each in outside}
+        Thread.objects.select_for_update(no_key=True).get(pk=basis.thread.pk)
+        stood |= {each.key: _restorer(each).read(owner, each.id, lock=True) for each in inside}
+        changes = _let_go([UUID(each.id) for each in inside if each.kind == "learning"])
+        for each in (*inside, *outside):
+            if (before := stood[each.key]) is None:
                 continue
-            restorer.write(owner, each.id, None)
+            _restorer(each).write(owner, each.id, None)
             changes.append(Change(kind=each.kind, id=each.id, name=clip(each.name, 80), before=before, after=None))
         if not changes:
             return None
