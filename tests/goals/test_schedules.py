@@ -302,10 +302,15 @@ def test_an_agent_looks_in_the_more_rarely_the_longer_its_user_is_away(
         ("whenever", "", "time"),
         ("every now and then", "", "time"),
         ("today 0:00", "", "time"),
+        ("9999-12-31 23:00", "", "time"),
+        ("in 9999 weeks", "", "time"),
+        ("0 r * * *", "", "time"),
+        ("0 8 r(1-5) * *", "", "time"),
         ("daily 8", "x" * 2001, "too_long"),
     ],
 )
 def test_what_cannot_be_is_refused(time: str, intent: str, code: str, goal: Goal, clock: Clock) -> None:
+    live_in(goal, "America/New_York")
     with pytest.raises(Refused) as refused:
         schedules.add(goal.thread, time, intent)
     assert refused.value.code == code
