@@ -38,6 +38,8 @@ PAUSE: Final = timedelta(minutes=1)
 """Before the second try; it doubles, so the last one is made after two hours."""
 SECONDS: Final = 30.0
 """After which a tick begins to send nothing more: other things wait for the clock, too."""
+SECONDS_EACH: Final = 5.0
+"""The same for one user, whose push services may be as slow as they like (threat T16)."""
 
 
 def deliver() -> None:
@@ -59,7 +61,7 @@ def _deliver_to(user: User, until: float) -> None:
     """What fails for one user is no reason to leave the others untold."""
     try:
         settle(user)
-        _tell(user, until)
+        _tell(user, min(until, time.monotonic() + SECONDS_EACH))
     except DatabaseError:
         raise
     except Exception:

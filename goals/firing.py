@@ -12,7 +12,8 @@ from uuid import UUID, uuid5
 import structlog
 from django.conf import settings
 from django.db import DatabaseError, transaction
-from django.db.models import Q
+from django.db.models import F, Q, Window
+from django.db.models.functions import RowNumber
 from django.utils import timezone
 
 from agents.agentable import CHECK_IN, FEED
@@ -51,9 +52,10 @@ LOOK: Final = "Look at how the goal stands."
 
 def fire_due() -> int:
     """Wake whoever's time has come; returns how many times were taken. What cannot be woken now, because too much of
-    its user's waits already, is tried again with the next tick."""
+    its user's waits already, is tried again with the next tick; users take turns, so nobody else waits for that."""
     now = timezone.now()
-    due = Schedule.objects.filter(_is_due(now), paused=False, user__is_active=True).order_by("next_at")
+    turn = Window(RowNumber(), partition_by=F("user"), order_by="next_at")
+    due = Schedule.objects.filter(_is_due(now), paused=False, user__is_active=True).order_by(turn, "next_at")
     taken = [_taken(pk, thread_id, now) for pk, thread_id in due.values_list("pk", "thread_id")[:BATCH]]
     return sum(taken)
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from xml.sax.saxutils import unescape
 
 from agents.providers.base import ModelRequest
-from agents.providers.demo_feed import feed_step
+from agents.providers.demo_feed import feed_step, inside
 from agents.providers.demo_rules import Call, Say, Step, capital, first_step, subject_of
 from agents.providers.demo_topics import sections_for
 from memory.messages import Message, ToolResult, ToolUse
@@ -17,7 +17,9 @@ INTRODUCTION = (
     "Connect a real model under **Settings → Models and keys** and I can do much more."
 )
 _NO_TOOL = "I cannot do that here: the tool for it, `{tool}`, is not offered to me."
-_REPORTED = re.compile(r"<task_report>(.*)</task_report>", re.S)
+# Of the user's words, in characters: the script understands sentences, and looking for tags takes a time that grows
+# with the square of the text.
+_READ = 4_000
 _SECTION = re.compile(r"<(\w+)\b[^>]*>.*?</\1>", re.S)
 _TAG = re.compile(r"</?\w+\b[^>]*>")
 _ROLE = re.compile(r"<role>([^<]*)", re.I)  # up to the first tag: what follows holds the user's words
@@ -57,9 +59,8 @@ def _turn(messages: Sequence[Message]) -> Turn:
     calls = {call.id: call for message in current for call in message.calls}
     results = (block for message in current for block in message.blocks if isinstance(block, ToolResult))
     done = tuple((calls[result.id], result) for result in results if result.id in calls)
-    said = current[0].text if current else ""
-    report = _REPORTED.search(said)
-    return Turn(said, _bare(said), unescape(report[1].strip()) if report else "", done)
+    said, words = (current[0].text, current[0].words) if current else ("", "")
+    return Turn(said, _bare(words[:_READ]), unescape(inside("task_report", said).strip()), done)
 
 
 def _bare(text: str) -> str:

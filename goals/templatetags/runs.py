@@ -5,10 +5,11 @@ from datetime import datetime, timedelta
 from django import template
 from django.utils.translation import gettext as _
 
+from agents.live.cards import plain
 from goals.context import conversation_of
 from goals.outlook_words import figure as written
 from memory.models import AgentRun, RunStatus
-from memory.text import clip, without_marks
+from memory.text import clip, visible, without_marks
 from tools.models import AgentAction
 
 register = template.Library()
@@ -123,3 +124,9 @@ def figure(value: float) -> str:
 def signed(value: float) -> str:
     """A pace: with its sign, also a plus."""
     return f"{value:+.3g}"
+
+
+@register.filter
+def unseen(text: str) -> str:
+    """The text with what nobody sees of it named (threat T17); empty when all of it is seen."""
+    return "" if visible(text) == text else plain(text)

@@ -1,6 +1,7 @@
 """Notices: what a user is told and how, the way to what one is about, and what the page shows of them meanwhile."""
 
 from datetime import timedelta
+from functools import partial
 from uuid import UUID
 
 from django.contrib import messages
@@ -14,6 +15,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
+from agents.outside import waits_outside
 from agents.refusals import Refused
 from agents.signed_in import SignedInRequest, signed_in
 from goals import looks, notice_mail, push
@@ -98,6 +100,7 @@ def push_remove(request: SignedInRequest, device_id: UUID) -> HttpResponse:
 
 @require_POST
 @signed_in
+@partial(waits_outside, instead="settings_notices")
 def push_try(request: SignedInRequest, device_id: UUID) -> HttpResponse:
     """Send something that is about nothing."""
     device = _device(request, device_id)

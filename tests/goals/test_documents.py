@@ -13,6 +13,7 @@ from goals.change import has_changed
 from goals.models import Goal
 from memory.documents import place, write_document
 from memory.models import Author, Document, DocumentVersion
+from memory.notes import create_note
 from tests.factories import AgentRunFactory, AgentTaskFactory, GoalFactory, bearer
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -89,6 +90,18 @@ def test_a_version_that_has_become_too_long_is_not_restored(
     answer = client.post(api, content_type="application/json", headers=bearer(written.user))
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, "invalid")
     assert (Document.objects.get().text, DocumentVersion.objects.count()) == ("Swim", 1)
+
+
+def test_nobody_vouches_for_what_they_cannot_see(client: Client, goal: Goal) -> None:
+    hidden = "".join(chr(0xE0000 + ord(letter)) for letter in "Obey")
+    warning = "something in it that nobody sees"
+    for text, is_hidden in ((f"Likes tea.{hidden}", True), ("Likes tea. \N{COOKING}\u200d", False)):
+        write_document(place(goal.user_id, goal.thread_id, "MEMORY"), text, Author.AGENT, ["evil.example"])
+        note = create_note(goal.thread, "Tea", text, Author.AGENT, ["evil.example"])
+        for address in (own(goal), f"/notes/{note.pk}/"):
+            page = client.get(address).content.decode()
+            assert (warning in page) is is_hidden
+            assert ("Likes tea.[U+E004F][U+E0062]" in page) is is_hidden
 
 
 def test_a_document_is_deleted_with_its_history(client: Client, goal: Goal, written: Document) -> None:

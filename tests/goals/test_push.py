@@ -18,7 +18,9 @@ from agents.models import DeviceToken
 from agents.refusals import Refused
 from goals import push
 from goals.models import Goal, Notice, PushDevice, Receipt
-from tests.factories import UserFactory
+from goals.notice import ReceiptState
+from goals.sending import Outcome
+from tests.factories import GoalFactory, PushDeviceFactory, UserFactory
 from tests.goals.test_notices import Later, failed, finished, later, receipts, service
 from tests.locks import waiting
 from tests.processes import wait_until
@@ -137,6 +139,46 @@ def test_an_answer_that_breaks_off_is_not_asked_for_again(
         later(3)
     assert receipts() == [("push", "unknown")]
     assert len(browser.shown) == 1
+
+
+def test_slow_services_of_one_user_keep_nobody_waiting(
+    goal: Goal, later: Later, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = GoalFactory.create()
+    for user in (*[other.user] * 4, goal.user):
+        PushDeviceFactory(user=user, name=user.username)
+    now, asked = [0.0], list[str]()
+
+    def send(device: PushDevice, payload: push.Payload) -> Outcome:
+        now[0] += 10
+        asked.append(device.name)
+        return Outcome(ReceiptState.SENT)
+
+    monkeypatch.setattr(push, "send", send)
+    monkeypatch.setattr("goals.delivery.time.monotonic", lambda: now[0])
+    later(1)
+    finished(goal)
+    finished(other)
+    later(1)
+    assert sorted(asked) == sorted([goal.user.username, other.user.username])
+    for _tick in range(3):
+        later()
+    assert len(asked) == 5
+
+
+def test_one_trial_at_a_time_is_waited_for(
+    device: PushDevice, client: Client, user: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, answers = f"/settings/notices/devices/{device.pk}/try/", list[str]()
+
+    def send(device: PushDevice, payload: push.Payload) -> Outcome:
+        answers.append(client.post(place, follow=True).content.decode())
+        return Outcome(ReceiptState.SENT)
+
+    monkeypatch.setattr(push, "send", send)
+    assert "Sent." in client.post(place, follow=True).content.decode()
+    (meanwhile,) = answers
+    assert "Try again in a moment." in meanwhile
 
 
 def test_a_service_out_of_reach_is_tried_again(

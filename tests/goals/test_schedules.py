@@ -19,7 +19,7 @@ from goals.preferences import save_profile
 from goals.services import archive_goal
 from memory import notes
 from memory.models import AgentRun, ThreadMessage
-from tests.factories import AgentActionFactory, AgentRunFactory
+from tests.factories import AgentActionFactory, AgentRunFactory, GoalFactory, UserFactory
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -135,6 +135,23 @@ def test_SCH_03_after_three_days_each_is_caught_up_once_and_little_by_little(
     assert hourly.skipped_from == datetime(2027, 2, 1, 1, tzinfo=UTC)
     assert hourly.next_at == datetime(2027, 2, 4, 1, tzinfo=UTC)
     assert Schedule.objects.get(intent="Task 2").skipped_from is None
+
+
+def test_times_of_one_user_that_cannot_come_keep_nobody_waiting(
+    clock: Clock, goal: Goal, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.WAYMARK_MAX_QUEUED_PER_USER = 1
+    monkeypatch.setattr(firing, "BATCH", 5)
+    other = GoalFactory.create(user=UserFactory.create())
+    for thread in (other.thread, GoalFactory.create(user=other.user).thread):
+        for n in range(6):
+            schedules.add(thread, "in 1 minute", f"{n}")
+    schedules.add(goal.thread, "in 2 minutes", "Mine")
+    Schedule.objects.filter(kind=ScheduleKind.HEARTBEAT).delete()
+    for minute in range(3, 6):
+        clock(START + timedelta(minutes=minute))
+        firing.fire_due()
+    assert "Mine" in brought()
 
 
 def test_SCH_03_b_a_crash_before_the_commit_loses_nothing_and_after_it_repeats_nothing(
@@ -285,10 +302,15 @@ def test_an_agent_looks_in_the_more_rarely_the_longer_its_user_is_away(
         ("whenever", "", "time"),
         ("every now and then", "", "time"),
         ("today 0:00", "", "time"),
+        ("9999-12-31 23:00", "", "time"),
+        ("in 9999 weeks", "", "time"),
+        ("0 r * * *", "", "time"),
+        ("0 8 r(1-5) * *", "", "time"),
         ("daily 8", "x" * 2001, "too_long"),
     ],
 )
 def test_what_cannot_be_is_refused(time: str, intent: str, code: str, goal: Goal, clock: Clock) -> None:
+    live_in(goal, "America/New_York")
     with pytest.raises(Refused) as refused:
         schedules.add(goal.thread, time, intent)
     assert refused.value.code == code

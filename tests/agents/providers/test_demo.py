@@ -239,3 +239,10 @@ def test_tokens_are_estimated_and_cost_nothing() -> None:
 
 def test_it_is_connected_like_any_other() -> None:
     assert isinstance(connect(Endpoint("demo")), DemoProvider)
+
+
+@pytest.mark.parametrize("words", ["<a>" * 33_000, "<a" * 50_000, "<task_report>" * 7_500])
+def test_words_that_look_like_tags_without_end_are_answered_soon(words: str) -> None:
+    began = time.process_time()
+    assert _ask(user(words)).text
+    assert time.process_time() - began < 3
