@@ -11,7 +11,7 @@ from uuid import UUID, uuid5
 
 import structlog
 from django.conf import settings
-from django.db import DatabaseError, transaction
+from django.db import OperationalError, transaction
 from django.db.models import Q
 from django.utils import timezone
 
@@ -51,11 +51,12 @@ LOOK: Final = "Look at how the goal stands."
 
 def fire_due() -> int:
     """Wake whoever's time has come; returns how many times were taken. What cannot be woken now, because too much of
-    its user's waits already, is tried again with the next tick."""
+    its user's waits already, is tried again with the next tick; where there is more than a batch, by chance, so that it
+    stands in nobody's way."""
     now = timezone.now()
-    due = Schedule.objects.filter(_is_due(now), paused=False, user__is_active=True).order_by("next_at")
-    taken = [_taken(pk, thread_id, now) for pk, thread_id in due.values_list("pk", "thread_id")[:BATCH]]
-    return sum(taken)
+    due = Schedule.objects.filter(_is_due(now), paused=False, user__is_active=True).order_by("?")
+    in_order = sorted(due.values_list("next_at", "pk", "thread_id")[:BATCH])
+    return sum(_taken(pk, thread_id, now) for _next_at, pk, thread_id in in_order)
 
 
 def fire_now(schedule: Schedule) -> bool:
@@ -68,13 +69,16 @@ def _is_due(now: datetime) -> Q:
 
 
 def _taken(schedule_id: UUID, thread_id: UUID, now: datetime) -> bool:
+    """Nobody is waited for: a conversation that is held for long must not keep the others from their times."""
     try:
         with transaction.atomic():
-            Thread.objects.select_for_update(no_key=True).filter(pk=thread_id).first()  # the one order of locks
+            free = Thread.objects.select_for_update(no_key=True, skip_locked=True).filter(pk=thread_id)
+            if not free.exists():  # the one order of locks
+                return False
             mine = Schedule.objects.select_for_update(skip_locked=True).filter(_is_due(now), pk=schedule_id)
             schedule = mine.filter(paused=False).first()
             return schedule is not None and _take(schedule, now)
-    except DatabaseError:
+    except OperationalError:
         raise
     except Exception:
         log.exception("a schedule failed", schedule=str(schedule_id))
