@@ -22,7 +22,7 @@ from django.utils import timezone
 
 from goals import notice_mail, push
 from goals.notice import OPEN, Channel, Notice, NoticeQuerySet, Receipt, ReceiptState, choice_of
-from goals.noticing import find, settle
+from goals.noticing import find, forget, settle
 from goals.push_device import PushDevice
 from goals.quiet import quiet_until
 from goals.sending import Outcome
@@ -41,9 +41,10 @@ SECONDS: Final = 30.0
 
 
 def deliver() -> None:
-    """Find what is to be told, and send what is due. The rest is sent with the next ticks."""
+    """Find what is to be told, send what is due, forget what is long over. The rest is sent with the next ticks."""
     find()
     settle()
+    forget()
     lost = Receipt.objects.filter(state=ReceiptState.RESERVED, at__lt=timezone.now() - LOST)
     lost.exclude(channel=Channel.FEED).update(state=ReceiptState.UNKNOWN)
     turn = _Turn(time.monotonic() + SECONDS)

@@ -35,6 +35,8 @@ from tools.seen import ADDRESS
 log = structlog.get_logger(__name__)
 
 BATCH: Final = 200
+KEPT: Final = timedelta(days=90)
+"""What came once, with its result."""
 ASTRAY: Final = timedelta(days=1)
 """A time that came this much later than now was brought by a clock that went wrong: it does not count."""
 
@@ -55,6 +57,7 @@ def fire_due() -> int:
     stands in nobody's way."""
     now = timezone.now()
     due = Schedule.objects.filter(_is_due(now), paused=False, user__is_active=True).order_by("?")
+    _forget(now)
     in_order = sorted(due.values_list("next_at", "pk", "thread_id")[:BATCH])
     return sum(_taken(pk, thread_id, now) for _next_at, pk, thread_id in in_order)
 
@@ -62,6 +65,14 @@ def fire_due() -> int:
 def fire_now(schedule: Schedule) -> bool:
     """Wake its agent out of turn. False: too much of its user's waits already."""
     return _bring(schedule, timezone.now().isoformat()) is not None
+
+
+def _forget(now: datetime) -> None:
+    """What came once, long ago: an agent may set itself a time every day, and its page lists them all."""
+    came = Schedule.objects.filter(kind=ScheduleKind.ONCE, next_at=None, last_at__lt=now - KEPT)
+    with transaction.atomic():
+        held = came.select_for_update(skip_locked=True).values_list("pk", flat=True)[:BATCH]
+        Schedule.objects.filter(pk__in=[*held]).delete()
 
 
 def _is_due(now: datetime) -> Q:

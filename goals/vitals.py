@@ -11,6 +11,7 @@ from agents.vitals import Part
 from goals.feed import Feed
 from goals.notice import Channel, Receipt, ReceiptState
 from goals.schedule import Schedule
+from memory.ids import least_id
 
 LATE_TICKS: Final = 5
 """A schedule that so many ticks have not taken is overdue."""
@@ -41,7 +42,7 @@ def feeds_unwritten() -> int:
 
 def _mail() -> Part:
     """By the last that was tried. An address that is refused says nothing of the server."""
-    tried = Receipt.objects.filter(channel=Channel.MAIL, at__gt=timezone.now() - DAY)
+    tried = Receipt.objects.filter(pk__gte=least_id(timezone.now() - DAY), channel=Channel.MAIL)
     last = tried.exclude(state__in=[ReceiptState.RESERVED, ReceiptState.REFUSED]).order_by("-at").first()
     if last is None:
         return Part("Mail", True, "no notice was due in the last day")

@@ -334,6 +334,18 @@ def test_a_push_service_that_is_busy_is_asked_once_a_tick(
     assert len(browser.shown) == 3
 
 
+def test_what_is_long_over_is_forgotten_but_not_what_waits(goal: Goal, letters: list[Any], later: Later) -> None:
+    finished(goal)
+    asks(goal)
+    later(16)
+    later(89 * 24 * 60)
+    assert len(kinds()) == 2
+    later(2 * 24 * 60)
+    later()
+    assert [kind for kind, _said in kinds()] == ["waiting"]
+    assert (receipts(), len(letters)) == ([("mail", "sent")], 1)
+
+
 @pytest.mark.parametrize("moment", ["before it sends", "after it has sent"])
 def test_a_worker_that_dies_between_sends_nothing_twice_and_it_climbs(
     moment: str,

@@ -211,6 +211,20 @@ def test_those_that_cannot_be_woken_stand_in_nobodys_way(
     assert sorted(brought()) == ["Look there.", "Look."]
 
 
+def test_what_came_once_is_forgotten_after_three_months(clock: Clock, goal: Goal) -> None:
+    schedules.add(goal.thread, "in 3 days", "Look.")
+    schedules.add(goal.thread, "in 200 days", "Look later.")
+    schedules.add(goal.thread, "every day 8:00", "Look each day.")
+    clock(START + timedelta(days=4))
+    firing.fire_due()
+    clock(START + timedelta(days=93))
+    firing.fire_due()
+    assert Schedule.objects.filter(intent="Look.").exists()
+    clock(START + timedelta(days=95))
+    firing.fire_due()
+    assert {*Schedule.objects.values_list("intent", flat=True)} == {"Look later.", "Look each day."}
+
+
 def test_SCH_03_d_many_look_at_the_clock_at_once(clock: Clock, goal: Goal) -> None:
     for n in range(5):
         schedules.add(goal.thread, "every day 8:00", f"Look {n}.")
