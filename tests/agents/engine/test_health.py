@@ -354,6 +354,9 @@ def test_the_clock_looks_every_five_minutes_and_one_at_a_time(goal: Goal, settin
     HealthReport.objects.update(at=ago(minutes=5))
     clock.tick()
     assert HealthReport.objects.count() == 2 * len(monitor.CHECKS)
+    HealthReport.objects.update(at=ago(days=-3))
+    clock.tick()
+    assert HealthReport.objects.count() == len(monitor.CHECKS), "of a clock that went ahead"
     HealthReport.objects.update(at=ago(days=8))
     clock.tick()
     assert HealthReport.objects.count() == len(monitor.CHECKS), "old reports are not kept"
