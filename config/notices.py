@@ -14,6 +14,11 @@ WAYMARK_NOTICE_MAIL_SECONDS = _env.float("WAYMARK_NOTICE_MAIL_SECONDS", default=
 if not 0 <= WAYMARK_NOTICE_PUSH_SECONDS <= WAYMARK_NOTICE_MAIL_SECONDS:
     raise ImproperlyConfigured("WAYMARK_NOTICE_MAIL_SECONDS is at least WAYMARK_NOTICE_PUSH_SECONDS.")
 
+# How long notices are kept, with what became of them. Those of the last week are not told twice by it.
+WAYMARK_NOTICE_KEPT_DAYS = _env.int("WAYMARK_NOTICE_KEPT_DAYS", default=90)
+if WAYMARK_NOTICE_KEPT_DAYS < 7:
+    raise ImproperlyConfigured("WAYMARK_NOTICE_KEPT_DAYS is at least 7.")
+
 # Signs what is pushed to browsers: 32 bytes in URL-safe base64. With another, every browser must be switched on anew.
 WAYMARK_VAPID_KEY = _env.str("WAYMARK_VAPID_KEY", default="")
 if WAYMARK_VAPID_KEY and not re.fullmatch(r"[\w-]{43}=?", WAYMARK_VAPID_KEY, re.ASCII):

@@ -205,6 +205,8 @@ WAYMARK_CONNECTIONS_PER_ADDRESS = env.int("WAYMARK_CONNECTIONS_PER_ADDRESS", def
 # -- What agents are and may do --------------------------------------------------------------------------------------
 # What else is done every minute, by every worker: it must bear that.
 WAYMARK_BY_THE_CLOCK = ["goals.firing.fire_due", "goals.delivery.deliver"]
+# What else tells how the whole is: () -> agents.vitals.Part, several.
+WAYMARK_VITALS = ["goals.vitals.parts"]
 AGENT_KINDS = ["goals.models.Goal", "agents.models.UserAgent", "agents.models.AgentTask"]
 # What the clock will have an agent do: (id of a thread) -> agents.agentable.Ahead, in order.
 AGENT_AHEAD = "goals.schedules.ahead"

@@ -27,7 +27,7 @@ def send(user: User, notices: Sequence[Notice]) -> Outcome:
     try:
         connection.open()
     except OSError as error:  # smtplib's are, too
-        return Outcome(ReceiptState.LATER, str(error))
+        return Outcome(ReceiptState.LATER, str(error), is_down=True)
     try:
         connection.send_messages([_letter(user, notices)])
     except smtplib.SMTPRecipientsRefused as refused:
@@ -37,7 +37,7 @@ def send(user: User, notices: Sequence[Notice]) -> Outcome:
     except ValueError as error:
         return Outcome(ReceiptState.REFUSED, str(error))
     except OSError as error:
-        return Outcome(ReceiptState.UNKNOWN, str(error))
+        return Outcome(ReceiptState.UNKNOWN, str(error), is_down=True)
     finally:
         with suppress(OSError):
             connection.close()

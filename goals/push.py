@@ -145,9 +145,9 @@ def send(device: PushDevice, payload: Payload) -> Outcome:
     except FetchRefused as error:
         return Outcome(ReceiptState.REFUSED, str(error))
     except FetchUnsent as error:
-        return Outcome(ReceiptState.LATER, str(error))
+        return Outcome(ReceiptState.LATER, str(error), is_down=True)
     except FetchFailed as error:
-        return Outcome(ReceiptState.UNKNOWN, str(error))
+        return Outcome(ReceiptState.UNKNOWN, str(error), is_down=True)
     return _outcome(answer.status)
 
 
@@ -156,8 +156,9 @@ def _outcome(status: int) -> Outcome:
         return Outcome(ReceiptState.SENT)
     if status in GONE:
         return Outcome(ReceiptState.GONE, f"The push service answered {status}.")
-    state = ReceiptState.LATER if status == 429 or status >= 500 else ReceiptState.REFUSED
-    return Outcome(state, f"The push service answered {status}.")
+    is_busy = status == 429 or status >= 500
+    state = ReceiptState.LATER if is_busy else ReceiptState.REFUSED
+    return Outcome(state, f"The push service answered {status}.", is_down=is_busy)
 
 
 def _checked(given: str) -> Subscription:

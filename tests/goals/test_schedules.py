@@ -4,6 +4,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
+import psycopg
 import pytest
 from django.db import connection
 from django.test import Client
@@ -199,6 +200,48 @@ def test_SCH_04_the_clock_leaps(clock: Clock, goal: Goal) -> None:
     assert step(clock, again, ten + 11 * minute, minute) == [ten + 10 * minute]
 
 
+def test_a_conversation_that_is_held_keeps_no_other_from_its_time(clock: Clock, goal: Goal) -> None:
+    other = GoalFactory(user=goal.user)
+    schedules.add(goal.thread, "every day 7:59", "Look.")
+    schedules.add(other.thread, "every day 8:00", "Look there.")
+    clock(datetime(2027, 3, 27, 7, tzinfo=UTC))
+    with psycopg.connect(**connection.get_connection_params()) as somebody:
+        somebody.execute("SELECT FROM memory_thread WHERE id = %s FOR NO KEY UPDATE", [goal.thread_id])
+        firing.fire_due()
+        assert brought() == ["Look there."]
+    firing.fire_due()
+    assert sorted(brought()) == ["Look there.", "Look."]
+
+
+def test_those_that_cannot_be_woken_stand_in_nobodys_way(
+    clock: Clock, goal: Goal, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.WAYMARK_MAX_QUEUED_PER_USER = 1
+    monkeypatch.setattr(firing, "BATCH", 2)
+    for _ in range(4):
+        schedules.add(GoalFactory(user=goal.user).thread, "every day 7:00", "Look.")
+    schedules.add(GoalFactory().thread, "every day 8:00", "Look there.")
+    Schedule.objects.filter(kind=ScheduleKind.HEARTBEAT).delete()
+    clock(datetime(2027, 3, 27, 9, tzinfo=UTC))
+    for _ in range(200):
+        firing.fire_due()
+    assert sorted(brought()) == ["Look there.", "Look."]
+
+
+def test_what_came_once_is_forgotten_after_three_months(clock: Clock, goal: Goal) -> None:
+    schedules.add(goal.thread, "in 3 days", "Look.")
+    schedules.add(goal.thread, "in 200 days", "Look later.")
+    schedules.add(goal.thread, "every day 8:00", "Look each day.")
+    clock(START + timedelta(days=4))
+    firing.fire_due()
+    clock(START + timedelta(days=93))
+    firing.fire_due()
+    assert Schedule.objects.filter(intent="Look.").exists()
+    clock(START + timedelta(days=95))
+    firing.fire_due()
+    assert {*Schedule.objects.values_list("intent", flat=True)} == {"Look later.", "Look each day."}
+
+
 def test_SCH_03_d_many_look_at_the_clock_at_once(clock: Clock, goal: Goal) -> None:
     for n in range(5):
         schedules.add(goal.thread, "every day 8:00", f"Look {n}.")
@@ -211,7 +254,8 @@ def test_SCH_03_d_many_look_at_the_clock_at_once(clock: Clock, goal: Goal) -> No
             connection.close()
 
     with ThreadPoolExecutor(4) as pool:
-        assert sum(pool.map(look, range(4))) == 5
+        taken = sum(pool.map(look, range(4)))
+    assert taken + firing.fire_due() == 5  # nobody waits for another: the next tick has what was in somebody's hands
     assert sorted(brought()) == [f"Look {n}." for n in range(5)]
 
 
