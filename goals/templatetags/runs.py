@@ -6,7 +6,7 @@ from django import template
 from django.utils.translation import gettext as _
 
 from goals.context import conversation_of
-from goals.outlook_words import figure as written
+from goals.outlook_words import figure as written, pace
 from memory.models import AgentRun, RunStatus
 from memory.text import clip, without_marks
 from tools.models import AgentAction
@@ -122,4 +122,4 @@ def figure(value: float) -> str:
 @register.filter
 def signed(value: float) -> str:
     """A pace: with its sign, also a plus."""
-    return f"{value:+.3g}"
+    return pace(value)
