@@ -55,7 +55,6 @@ def test_it_is_read_rated_dismissed_and_talked_about(
     expect(page.get_by_text("Boxes are cheap")).to_be_visible()
     if script:
         assert_usable(page)
-    mover.get_by_text("What it rests on").click()
     mover.get_by_role("link", name="Two quotes, 240 apart").click()
     expect(page.get_by_role("heading", name="Move to Graz")).to_be_visible()
     page.goto("/")
