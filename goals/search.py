@@ -66,6 +66,9 @@ class Hit:
     of: str
 
 
+# What markdown only says of form: headings, points, bold, code, and the lines of tables.
+_FORM: Final = re.compile(r"^[ \t]*(#{1,6}|[-*+])[ \t]|\*\*|`|\|[ \t|:-]*", re.MULTILINE)
+
 # Each finds (kind, id, thread, name, text, at, number) of one user's things.
 PARTS: Final = f"""
 SELECT 'goal' AS kind, g.id, g.thread_id AS thread, g.title AS name, g.description AS text, g.created_at AS at,
@@ -174,7 +177,8 @@ def _hit(row: tuple[Any, ...], owner: Owner, words: Sequence[str], place: str) -
     kind, found, thread, name, at, number, text = row
     kind = Kind(kind)
     address = _address(kind, found, thread, name, number, owner) + place
-    return Hit(kind, found, thread, name, _marked(" ".join(text.split()), words), at, address, owner.title)
+    plain = text if kind == Kind.FILE else _FORM.sub(" ", text)
+    return Hit(kind, found, thread, name, _marked(" ".join(plain.split()), words), at, address, owner.title)
 
 
 def _marked(text: str, words: Sequence[str]) -> SafeString:

@@ -1,8 +1,9 @@
 """Runs and notes in words and marks."""
 
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 
 from django import template
+from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 
 from goals.context import conversation_of
@@ -111,6 +112,12 @@ def lower_first(words: str) -> str:
 def excerpt(body: str) -> str:
     """The first words of a note, without the marks that only its page turns into form."""
     return clip(without_marks(body[: 4 * EXCERPT]), EXCERPT)
+
+
+@register.filter
+def document_name(name: str, form: str = "l, j F Y") -> str:
+    """What a document is called: a note of a day by its day."""
+    return date_format(date.fromisoformat(name), form) if name[:1].isdigit() else name
 
 
 @register.filter
