@@ -66,8 +66,8 @@ class Hit:
     of: str
 
 
-# What markdown only says of form: headings, points, bold, code, and the lines of tables.
-_FORM: Final = re.compile(r"^[ \t]*(#{1,6}|[-*+])[ \t]|\*\*|`|\|[ \t|:-]*", re.MULTILINE)
+# What markdown only says of the form of lines: headings, points, tables.
+_FORM: Final = re.compile(r"^[ \t]*(#{1,6}|[-*+])[ \t]|\|[ \t|:-]*", re.MULTILINE)
 
 # Each finds (kind, id, thread, name, text, at, number) of one user's things.
 PARTS: Final = f"""
@@ -177,7 +177,7 @@ def _hit(row: tuple[Any, ...], owner: Owner, words: Sequence[str], place: str) -
     kind, found, thread, name, at, number, text = row
     kind = Kind(kind)
     address = _address(kind, found, thread, name, number, owner) + place
-    plain = text if kind == Kind.FILE else _FORM.sub(" ", text)
+    plain = text if kind == Kind.FILE else _FORM.sub(" ", text.replace("**", "").replace("`", ""))
     return Hit(kind, found, thread, name, _marked(" ".join(plain.split()), words), at, address, owner.title)
 
 

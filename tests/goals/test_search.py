@@ -65,9 +65,9 @@ def test_everything_is_found_and_leads_there(filled: Goal, client: Client) -> No
 
 
 def test_words_are_shown_without_the_marks_of_their_form(goal: Goal, client: Client) -> None:
-    table = "# Animals\n\n| Who | What |\n|---|:--|\n| A **fox** | red-brown |\n\n- `two` - three"
+    table = "# Animals\n\n| Who | What |\n|---|:--|\n| A **fox** | red-brown |\n\n- `two`, **three**."
     ThreadMessageFactory(thread=goal.thread, content=table)
-    assert ">Animals Who What A <mark>fox</mark> red-brown two - three<" in client.get("/search/?q=fox").text
+    assert ">Animals Who What A <mark>fox</mark> red-brown two, three.<" in client.get("/search/?q=fox").text
 
 
 def test_however_much_is_found_the_number_of_queries_is_the_same(filled: Goal) -> None:
