@@ -37,10 +37,21 @@ def add(thread: Thread, time: str, intent: str = "", *, only_if_changed: bool = 
     Raises:
         Refused: the time is not understood or has passed, the intent is too long, or there are too many.
     """
-    schedule = Schedule(user_id=thread.user_id, thread=thread, only_if_changed=only_if_changed)
-    _set_time(schedule, time)
+    schedule = understood(thread, time)
+    schedule.only_if_changed = only_if_changed
     _set_intent(schedule, intent)
     return _added(schedule)
+
+
+def understood(thread: Thread, time: str) -> Schedule:
+    """What `add` would set, which is not saved.
+
+    Raises:
+        Refused: the time is not understood or has passed.
+    """
+    schedule = Schedule(user_id=thread.user_id, thread=thread)
+    _set_time(schedule, time)
+    return schedule
 
 
 def follow_up(thread: Thread, at: datetime, intent: str, sources: Sequence[str] = ()) -> Schedule:

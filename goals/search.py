@@ -74,6 +74,9 @@ class Hit:
         return mark_safe("".join(marked))  # noqa: S308 (escaped)
 
 
+# What markdown only says of the form of lines: headings, points, tables.
+_FORM: Final = re.compile(r"^[ \t]*(#{1,6}|[-*+])[ \t]|\|[ \t|:-]*", re.MULTILINE)
+
 # Each finds (kind, id, thread, name, text, at, number) of one user's things.
 PARTS: Final = f"""
 SELECT 'goal' AS kind, g.id, g.thread_id AS thread, g.title AS name, g.description AS text, g.created_at AS at,
@@ -182,7 +185,8 @@ def _hit(row: tuple[Any, ...], owner: Owner, words: Sequence[str], place: str) -
     kind, found, thread, name, at, number, text = row
     kind = Kind(kind)
     address = _address(kind, found, thread, name, number, owner) + place
-    return Hit(kind, found, thread, name, " ".join(text.split()), words, at, address, owner.title)
+    plain = text if kind == Kind.FILE else _FORM.sub(" ", text.replace("**", "").replace("`", ""))
+    return Hit(kind, found, thread, name, " ".join(plain.split()), words, at, address, owner.title)
 
 
 def _address(kind: Kind, found: UUID, thread: UUID | None, name: str, number: int, owner: Owner) -> str:

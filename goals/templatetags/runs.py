@@ -1,13 +1,14 @@
 """Runs and notes in words and marks."""
 
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 
 from django import template
+from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 
 from agents.live.cards import plain
 from goals.context import conversation_of
-from goals.outlook_words import figure as written
+from goals.outlook_words import figure as written, pace
 from memory.models import AgentRun, RunStatus
 from memory.text import clip, visible, without_marks
 from tools.models import AgentAction
@@ -115,6 +116,12 @@ def excerpt(body: str) -> str:
 
 
 @register.filter
+def document_name(name: str, form: str = "l, j F Y") -> str:
+    """What a document is called: a note of a day by its day."""
+    return date_format(date.fromisoformat(name), form) if name[:1].isdigit() else name
+
+
+@register.filter
 def figure(value: float) -> str:
     """A measured value."""
     return written(value)
@@ -123,7 +130,7 @@ def figure(value: float) -> str:
 @register.filter
 def signed(value: float) -> str:
     """A pace: with its sign, also a plus."""
-    return f"{value:+.3g}"
+    return pace(value)
 
 
 @register.filter

@@ -17,6 +17,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from agents.outside import waits_outside
 from agents.refusals import Refused
+from agents.services import assistant_of
 from agents.signed_in import SignedInRequest, signed_in
 from goals import looks, notice_mail, push
 from goals.forms import NoticeForm
@@ -47,6 +48,7 @@ def settings_notices(request: SignedInRequest) -> HttpResponse:
     last = told.prefetch_related("receipts").select_related("thread")[:SHOWN]
     page = {
         "choice": choice_of(request.user),
+        "assistant": assistant_of(request.user),
         "quiet": quiet_until(request.user.pk, timezone.now()),
         "devices": PushDevice.objects.for_user(request.user),
         "browser": looks.device_of(request),

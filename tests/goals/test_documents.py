@@ -33,7 +33,7 @@ def own(goal: Goal, name: str = "MEMORY") -> str:
 
 
 def test_what_is_for_all_agents_is_written_on_its_page(client: Client, user: User, goal: Goal) -> None:
-    assert client.get("/memory/").text.count("Not written yet.") == 4
+    assert client.get("/memory/").text.count("Not written yet") == 4
     assert "Not written yet" in client.get("/memory/SOUL/").text
     assert client.post("/memory/SOUL/", {"body": "Be brief.\r\nBe kind."}).status_code == 302
     (document,) = Document.objects.for_user(user)
@@ -75,7 +75,7 @@ def test_a_version_is_restored_and_the_mark_comes_back_with_it(client: Client, g
     assert "It says again" in client.post(f"/documents/{written.pk}/restore/{version.pk}/", follow=True).text
     again = Document.objects.get()
     assert (again.text, again.sources, again.author) == (written.text, ["site.example"], "user")
-    assert "after reading texts of strangers: site.example" in client.get(own(goal)).text
+    assert "after reading what strangers wrote: site.example" in client.get(own(goal)).text
 
 
 def test_a_version_that_has_become_too_long_is_not_restored(

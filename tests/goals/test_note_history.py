@@ -111,3 +111,9 @@ def test_the_mark_of_strangers_comes_back_with_what_they_wrote(note: Note) -> No
     notes.restore(NoteVersion.objects.select_related("note").get(body="From a page"))
     note.refresh_from_db()
     assert note.sources == ["evil.example"]
+
+
+def test_the_list_names_who_wrote_last(client: Client, note: Note) -> None:
+    assert "agent, " in client.get("/notes/").text
+    notes.update_note(note, body="Mon: swim")
+    assert "you, " in client.get("/notes/").text

@@ -61,6 +61,13 @@ def test_everything_is_found_and_leads_there(filled: Goal, client: Client) -> No
     page = client.get("/search/?q=fox").text
     assert "One &lt;b&gt;<mark>fox</mark>&lt;/b&gt; by the river" in page
     assert "I saw a <mark>fox</mark> today &amp; it saw me." in page
+    assert ">Sunday, 29 November 2026</a>" in page
+
+
+def test_words_are_shown_without_the_marks_of_their_form(goal: Goal, client: Client) -> None:
+    table = "# Animals\n\n| Who | What |\n|---|:--|\n| A **fox** | red-brown |\n\n- `two`, **three**."
+    ThreadMessageFactory(thread=goal.thread, content=table)
+    assert ">Animals Who What A <mark>fox</mark> red-brown two, three.<" in client.get("/search/?q=fox").text
 
 
 def test_however_much_is_found_the_number_of_queries_is_the_same(filled: Goal) -> None:
