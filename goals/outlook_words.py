@@ -1,5 +1,6 @@
 """How a measured goal stands, for people: in words, and at the top of its panel (mission H1)."""
 
+from decimal import Decimal
 from uuid import UUID
 
 from django.template.loader import render_to_string
@@ -7,6 +8,7 @@ from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 
 from goals.chart import chart
+from goals.figures import exact
 from goals.measuring import Outlook, outlook
 
 
@@ -17,14 +19,14 @@ def words_of(stands: Outlook) -> str:
         _("%(name)s: the target is %(value)s on %(day)s.")
         % {
             "name": target.name,
-            "value": f"{figure(target.value)}{unit}",
+            "value": f"{written(target.value)}{unit}",
             "day": date_format(target.deadline, "j F Y"),
         }
     ]
     if latest := stands.latest:
         said.append(
             _("Measured last: %(value)s on %(day)s.")
-            % {"value": f"{figure(latest.value)}{unit}", "day": date_format(latest.day, "j F Y")}
+            % {"value": f"{written(latest.value)}{unit}", "day": date_format(latest.day, "j F Y")}
         )
     if ahead := stands.forecast:
         said.append(
@@ -38,8 +40,13 @@ def words_of(stands: Outlook) -> str:
     return " ".join(said)
 
 
+def written(value: float) -> str:
+    """What a person or an agent has written down, place by place."""
+    return f"{Decimal(exact(value)):,f}" if abs(value) >= 1e4 else exact(value)
+
+
 def figure(value: float) -> str:
-    """A figure as people write it: of four places, without needless ones."""
+    """What was calculated: of four places, without needless ones."""
     return f"{value:.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
 
 

@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 from django import template
 from django.utils.translation import gettext as _
 
+from goals import outlook_words
 from goals.context import conversation_of
-from goals.outlook_words import figure as written
 from memory.models import AgentRun, RunStatus
 from memory.text import clip, without_marks
 from tools.models import AgentAction
@@ -115,8 +115,14 @@ def excerpt(body: str) -> str:
 
 @register.filter
 def figure(value: float) -> str:
-    """A measured value."""
-    return written(value)
+    """What was calculated of measured values."""
+    return outlook_words.figure(value)
+
+
+@register.filter
+def measured(value: float) -> str:
+    """A value that somebody has written down."""
+    return outlook_words.written(value)
 
 
 @register.filter
