@@ -6,7 +6,7 @@ was said is searched in the live sessions alone: the archives hold the rest.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -22,6 +22,7 @@ from django.utils.translation import gettext as _
 
 from agents.live.turns import where_of_messages
 from agents.services import assistant_of
+from goals.context import other_places
 from goals.models import Goal
 from memory.text import clean
 
@@ -154,19 +155,25 @@ def search(user: User, said: str) -> list[Hit]:
     rows = _rows(FIND, {"user": user.pk, "query": query, "first": words[0]}) or _rows(
         ALIKE, {"user": user.pk, "said": " ".join(words)}
     )
-    owners = _owners(user)
+    owners = _owners(user, {row[2] for row in rows})
     places = where_of_messages([row[1] for row in rows if row[0] == Kind.MESSAGE])
     return [_hit(row, owners[row[2]], words, places.get(row[1], "")) for row in rows if row[2] in owners]
 
 
-def _owners(user: User) -> dict[UUID | None, Owner]:
-    """By thread; also of goals that were put away. None: what is for all agents."""
+def _owners(user: User, threads: Collection[UUID | None]) -> dict[UUID | None, Owner]:
+    """By thread; also of goals that were put away. None: what is for all agents.
+
+    Args:
+        threads: that are looked for.
+    """
     assistant = assistant_of(user)
     goals = Goal.objects.for_user(user).values_list("thread_id", "title", "pk")
     found: dict[UUID | None, Owner] = {
         thread: Owner(title, reverse("goal", args=[goal])) for thread, title, goal in goals
     }
     for_all = Owner(_("All agents"), reverse("documents"))
+    if not found.keys() >= set(threads) - {assistant.thread_id, None}:
+        found |= {thread: Owner(place.title, place.url) for thread, place in other_places(user).items()}
     return found | {assistant.thread_id: Owner(assistant.name(), reverse("assistant")), None: for_all}
 
 

@@ -6,7 +6,7 @@ from django import template
 from django.utils.translation import gettext as _
 
 from goals import outlook_words
-from goals.context import conversation_of
+from goals.owners import conversation_of, owner_of
 from memory.models import AgentRun, RunStatus
 from memory.text import clip, without_marks
 from tools.models import AgentAction
@@ -26,7 +26,6 @@ _MARKS = {
     RunStatus.FAILED: "failed",
     RunStatus.CANCELLED: "undone",
 }
-_OWNERS = ("goals_goal", "agents_useragent", "agents_agenttask")
 
 
 @register.filter
@@ -67,12 +66,9 @@ def trigger_words(run: AgentRun) -> str:
 
 @register.filter
 def whose(run: AgentRun | AgentAction) -> str:
-    """The name of the agent that ran or acted; the view has loaded the three kinds with it."""
-    for owner in _OWNERS:
-        agent = getattr(run.thread, owner, None)
-        if agent is not None:
-            return str(agent.name())
-    return _("A deleted agent")
+    """The name of the agent that ran or acted; the view has loaded our kinds with it."""
+    agent = owner_of(run.thread)
+    return agent.name() if agent else _("A deleted agent")
 
 
 @register.filter
