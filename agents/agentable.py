@@ -117,6 +117,10 @@ class Agentable(models.Model):
         one when it has changed (`memory.context`). A kind adds its own."""
         return {"schedule": escape("\n".join(each.told() for each in self.ahead()))}
 
+    def address(self) -> str:
+        """Of the page with its conversation; empty when it has none."""
+        return ""
+
     def beside(self) -> str:
         """HTML of this kind's own, at the top of the panel beside its conversation."""
         return ""
@@ -175,6 +179,10 @@ class Trusting(Agentable):
     def tool_modes(self) -> Mapping[str, str]:
         modes: Mapping[str, str] = self.modes
         return modes
+
+
+def agent_kinds() -> list[type[Agentable]]:
+    return [import_string(path) for path in settings.AGENT_KINDS]
 
 
 def agentable_of(thread: Thread) -> Agentable:

@@ -11,6 +11,7 @@ from django.conf import settings
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models.functions import Now
+from django.urls import reverse
 from django.utils.module_loading import import_string
 
 import agents.budgets.models  # noqa: F401  where Django looks for them
@@ -54,6 +55,9 @@ class UserAgent(Trusting):
 
     def name(self) -> str:
         return "Assistant"
+
+    def address(self) -> str:
+        return reverse("assistant")
 
     def prompt_for(self, context_type: str) -> tuple[str, dict[str, object]]:
         return ("feed", {}) if context_type == FEED else super().prompt_for(context_type)
@@ -106,6 +110,10 @@ class AgentTask(Agentable):
 
     def briefing(self) -> dict[str, object]:
         return {"title": self.title}
+
+    def address(self) -> str:
+        """That of whoever has sent it off."""
+        return agentable_of(self.parent).address()
 
     def tool_modes(self) -> Mapping[str, str]:
         """It is trusted as the agent that sent it off is, and what is off for that is off for it (mission A3)."""

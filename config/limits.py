@@ -52,7 +52,7 @@ WAYMARK_DAILY_NOTE_DAYS = _env.int("WAYMARK_DAILY_NOTE_DAYS", default=3)
 # much is uploaded, and how much that may be unpacked (bytes); how many files.
 WAYMARK_SKILLS = _env.int("WAYMARK_SKILLS", default=30)
 WAYMARK_SKILL_LENGTH = _env.int("WAYMARK_SKILL_LENGTH", default=18_000)
-WAYMARK_SKILL_BYTES = _env.int("WAYMARK_SKILL_BYTES", default=1_000_000)
+WAYMARK_SKILL_BYTES = _env.int("WAYMARK_SKILL_BYTES", default=1_048_576)
 WAYMARK_SKILL_UNPACKED_BYTES = _env.int("WAYMARK_SKILL_UNPACKED_BYTES", default=2_000_000)
 WAYMARK_SKILL_FILES = _env.int("WAYMARK_SKILL_FILES", default=100)
 

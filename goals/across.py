@@ -13,6 +13,7 @@ from agents.live.cards import target as target_of
 from agents.live.steps import intention
 from agents.planned import to_remind_of
 from goals.context import asked_by_agent, goals_with_state
+from goals.figures import exact
 from goals.measured import Measurement, Target
 from goals.models import Goal
 from goals.owners import with_actions
@@ -51,7 +52,7 @@ def _measured(goals: Collection[Goal]) -> Mapping[UUID, list[str]]:
     newest = Measurement.objects.filter(thread=OuterRef("thread")).order_by("-day", "-created_at").values("value")[:1]
     found: dict[UUID, list[str]] = {goal.thread_id: [] for goal in goals}
     for target in Target.objects.filter(thread__in=found).annotate(last=Subquery(newest)):
-        stands = f"now {target.last:g}" if target.last is not None else "nothing measured"
+        stands = f"now {exact(target.last)}" if target.last is not None else "nothing measured"
         found[target.thread_id] = [f"{target} by {target.deadline.isoformat()}, {stands}"]
     return found
 

@@ -34,7 +34,7 @@ class SoughtQuery(serializers.Serializer[object]):
 
 
 class FoundAction(ActionShape):
-    """Of rows of `ActionQuerySet.with_standing` with their `goal`."""
+    # of rows of `ActionQuerySet.with_standing` with their `goal`
 
     run = serializers.UUIDField(source="run_id", allow_null=True, help_text="Null: you did it yourself")
     goal = serializers.UUIDField(allow_null=True, help_text="Null: for the assistant or its helper")

@@ -60,7 +60,7 @@ def chart(outlook: Outlook) -> Chart | None:
         dots=[*places[::every], places[-1]],
         line=aim[1],
         aim=aim,
-        marks=[(0, _day(first.day)), *_middle(across, last.day), (WIDTH, _day(end))],
+        marks=_marks(across, first.day, last.day, end),
         values=[
             (x, y - ABOVE, each.value)
             for (x, y), each in zip(places, measured, strict=True)
@@ -69,10 +69,16 @@ def chart(outlook: Outlook) -> Chart | None:
     )
 
 
-def _middle(across: Callable[[float], float], day: date) -> list[tuple[float, str]]:
-    """The last measurement, where there is room for its name."""
-    left = across(day.toordinal())
-    return [(left, _day(day))] if WIDTH * 0.25 < left < WIDTH * 0.75 else []
+def _marks(across: Callable[[float], float], first: date, last: date, end: date) -> list[tuple[float, str]]:
+    """Where it begins and ends, and the last measurement where there is room; with the years when they differ."""
+    style = "j M" if first.year == end.year else "j M Y"
+    left = across(last.toordinal())
+    middle = [last] if WIDTH * 0.3 < left < WIDTH * 0.7 else []
+    return [
+        (0, date_format(first, style)),
+        *((left, date_format(day, style)) for day in middle),
+        (WIDTH, date_format(end, style)),
+    ]
 
 
 def _scale(low: float, high: float, begin: float, end: float) -> Callable[[float], float]:
@@ -82,7 +88,3 @@ def _scale(low: float, high: float, begin: float, end: float) -> Callable[[float
 
 def _path(places: Sequence[tuple[float, float]]) -> str:
     return "M" + " ".join(f"{x:g} {y:g}" for x, y in places)
-
-
-def _day(day: date) -> str:
-    return date_format(day, "j M")

@@ -22,7 +22,8 @@ from agents.connections import uses_demo
 from agents.costs import beside_runs
 from agents.models import UserAgent
 from agents.services import assistant_of
-from goals.models import Goal
+from goals.models import Blaze, Goal
+from goals.owners import OUR_KINDS, owner_of
 from memory.models import LIVE, AgentRun, RunStatus, Thread
 from tools.models import AgentAction, asked_of
 
@@ -120,9 +121,19 @@ def _limit(user: User) -> Decimal | None:
 
 def places_of(user: User, threads: Collection[UUID]) -> dict[UUID, Place]:
     """Agents by their threads, also of goals that the frame has no room for."""
-    shell = build(user)
-    others = Goal.objects.for_user(user).filter(thread__in=threads).exclude(thread__in=shell.places())
-    return shell.places() | {goal.thread_id: goal_place(goal) for goal in others.select_related("thread")}
+    places = build(user).places()
+    goals = Goal.objects.for_user(user).filter(thread__in=threads).exclude(thread__in=places)
+    places |= {goal.thread_id: goal_place(goal) for goal in goals.select_related("thread")}
+    return places | {thread: place for thread, place in other_places(user).items() if thread in threads}
+
+
+def other_places(user: User) -> dict[UUID, Place]:
+    """Agents of kinds that others have added, by their threads; the frame has no room for them."""
+    threads = Thread.objects.for_user(user).exclude(kind__in=OUR_KINDS)
+    agents = filter(None, map(owner_of, threads))
+    return {
+        agent.thread_id: _place(agent, Blaze.CHEVRON, "", agent.address() or reverse("jobs"), 0) for agent in agents
+    }
 
 
 def goals_with_state(user: User) -> QuerySet[Goal]:
@@ -140,15 +151,6 @@ def _place(agent: Agentable, blaze: str, last_status: str, url: str, asked: int)
     working = "working" if agent.thread.live_run else ""
     state = "waiting" if asked or last_status in _NEEDS_YOU else working
     return Place(agent.pk, agent.thread_id, agent.name(), blaze, state, url, asked)
-
-
-def conversation_of(thread: Thread) -> str:
-    """The address of the conversation that a thread belongs to: a helper's is that of who sent it off."""
-    task = getattr(thread, "agents_agenttask", None)
-    if task is not None:
-        return conversation_of(task.parent)
-    goal = getattr(thread, "goals_goal", None)
-    return reverse("goal", args=[goal.pk]) if goal else reverse("assistant")
 
 
 def month_start() -> datetime:

@@ -9,8 +9,8 @@ from django.utils.translation import gettext_lazy as _
 from agents.budgets.models import MOST_DOLLARS, MOST_TOKENS, Window
 from agents.models import ModelConnection, UserAgent
 from agents.providers.catalog import known_kinds
-from goals import measuring
 from goals.connection_forms import MODEL_LENGTH
+from goals.figures import figure_of, typed
 from goals.models import Goal, Measurement, Target
 from memory.models import Note
 
@@ -153,18 +153,18 @@ class ThemeForm(forms.Form):
 
 
 class FigureField(forms.Field):
-    """A figure as people write it (`measuring.figure_of`)."""
+    """A figure as people write it (`figures.figure_of`)."""
 
     widget = forms.TextInput(attrs={"inputmode": "decimal", "autocomplete": "off"})
 
     def to_python(self, value: Any) -> float | None:
         try:
-            return measuring.figure_of(value) if value else None
+            return figure_of(value) if value else None
         except ValueError as wrong:
             raise forms.ValidationError(str(wrong)) from wrong
 
     def prepare_value(self, value: Any) -> Any:
-        return f"{value:.15g}" if isinstance(value, float) else value
+        return typed(value) if isinstance(value, float) else value
 
 
 class TargetForm(forms.Form):

@@ -52,7 +52,9 @@ def remember(response: HttpResponse, device: str) -> None:
 def look(user: User, device: str) -> datetime:
     """The user looks at what is new. Returns since when that is: since they last did, or since this sitting began."""
     now = horizon()
-    mine, made = Look.objects.get_or_create(user=user, device=device, defaults={"since": now - FIRST, "seen": now})
+    mine, made = Look.objects.get_or_create(
+        user=user, device=device, defaults={"since": _first(user, now), "seen": now}
+    )
     if made:
         _forget_others(user)
         return mine.since
@@ -66,7 +68,12 @@ def look(user: User, device: str) -> datetime:
 def since(user: User, device: str) -> datetime:
     """Since when things are new, without a look."""
     mine = Look.objects.for_user(user).filter(device=device).first()
-    return mine.since if mine else horizon() - FIRST
+    return mine.since if mine else _first(user, horizon())
+
+
+def _first(user: User, now: datetime) -> datetime:
+    """Where a device begins that has never looked: not before its user was here."""
+    return max(now - FIRST, user.date_joined)
 
 
 def seen(user: User, device: str, until: datetime) -> None:

@@ -4,6 +4,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models.functions import Now
 
+from goals.figures import exact
 from memory.ids import new_id
 from memory.models import Author, OwnedQuerySet, Thread, ThreadMessage
 
@@ -31,7 +32,7 @@ class Target(models.Model):
     objects = OwnedQuerySet["Target"].as_manager()
 
     def __str__(self) -> str:
-        return f"{self.name} {self.value:g} {self.unit}".strip()
+        return f"{self.name} {exact(self.value)} {self.unit}".strip()
 
 
 class Measurement(models.Model):
@@ -58,4 +59,4 @@ class Measurement(models.Model):
         indexes = [models.Index(fields=["thread", "day"])]
 
     def __str__(self) -> str:
-        return f"{self.value:g} on {self.day}"
+        return f"{exact(self.value)} on {self.day}"

@@ -1,8 +1,6 @@
 """Targets and measurements: every write that a face or a tool may ask for, and where they lead (mission H1)."""
 
-import csv
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
@@ -19,13 +17,14 @@ from django.utils.translation import gettext as _
 
 from agents.budgets.counting import zone_of
 from agents.refusals import Refused
+from goals.figures import exact, measured_lines
 from goals.forecast import Forecast, distance, forecast
 from goals.measured import Measurement, Target
 from memory.hot import load_all
 from memory.learnings import Origin, answered
 from memory.marks import names
 from memory.models import Author, Thread
-from memory.text import clean, clip
+from memory.text import clean
 
 MOST: Final = 5_000
 """Measurements of one goal, and lines of one import."""
@@ -108,33 +107,14 @@ def measure(
     return made
 
 
-def figure_of(text: str) -> float:
-    """Read a figure as people write it, with a decimal point or comma.
-
-    Raises:
-        ValueError: it is none, or could be two of them; in words for people.
-    """
-    figure = "".join(text.split()).replace("\N{MINUS SIGN}", "-")
-    if re.fullmatch(r"[+-]?[1-9]\d{0,2},\d{3}", figure):
-        plain = figure.replace(",", "")
-        raise ValueError(
-            _("“%(text)s” can be read in two ways: write %(plain)s, or %(point)s.")
-            % {"text": figure, "plain": plain, "point": figure.replace(",", ".")}
-        )
-    if not re.fullmatch(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)", figure, re.ASCII):
-        raise ValueError(_("“%(text)s” is not a figure. Write it like 72.5 or 72,5.") % {"text": clip(text, 40)})
-    return float(figure.replace(",", "."))
-
-
 def take_in(thread: Thread, text: str) -> list[Measurement]:
-    """Take measurements out of lines of "day, value" or "day, value, note"; all or none. Between them stands a
-    comma, a semicolon or a tab.
+    """Take in measurements, as `figures.measured_lines` reads them; all or none.
 
     Raises:
         Refused: a line is none; it is named.
     """
     today = today_of(thread.user_id)
-    made = [_measurement(thread, *each, today) for each in _lines(text)]
+    made = [_measurement(thread, *each, today) for each in measured_lines(text)]
     for n, each in enumerate(made):
         each.created_at = Now() + timedelta(microseconds=n)  # those of one day stay in the order of their lines
     with transaction.atomic():
@@ -159,23 +139,6 @@ def _make_sure_of_room(thread: Thread, more: int) -> None:
         raise Refused("too_many", _("At most %(n)d measurements are kept.") % {"n": MOST})
 
 
-def _lines(text: str) -> Iterator[tuple[float, date, str]]:
-    for number, line in enumerate(text.splitlines(), 1):
-        between = re.match(r"[\s\"]*[\d-]+[\s\"]*?([,;\t])", line)
-        try:
-            (row,) = csv.reader([line], delimiter=between[1] if between else ",")
-            cells = [cell.strip() for cell in row]
-            if not any(cells) or (number == 1 and not cells[0][:1].isdigit()):
-                continue  # a heading
-            yield figure_of(cells[1]), date.fromisoformat(cells[0]), ", ".join(cells[2:])
-        except (ValueError, IndexError, csv.Error):
-            raise Refused(
-                "line",
-                _("Line %(n)d is not understood: “%(line)s”. Each is like 2026-11-29, 63.5.")
-                % {"n": number, "line": clip(line, 60)},
-            ) from None
-
-
 def outlook(thread_id: UUID) -> Outlook | None:
     """None: it is not measured."""
     found = load_all(Target, "x.thread_id = %(thread)s", {"thread": thread_id})  # before every run
@@ -191,9 +154,9 @@ def outlook(thread_id: UUID) -> Outlook | None:
 def said(outlook: Outlook) -> str:
     """How it stands, for the agent: facts only."""
     target, unit = outlook.target, f" {outlook.target.unit}".rstrip()
-    lines = [f"{target.name}: {target.value:g}{unit} by {target.deadline.isoformat()}."]
+    lines = [f"{target.name}: {exact(target.value)}{unit} by {target.deadline.isoformat()}."]
     if latest := outlook.latest:
-        lines.append(f"Measured last: {latest.value:g}{unit} on {latest.day.isoformat()}.")
+        lines.append(f"Measured last: {exact(latest.value)}{unit} on {latest.day.isoformat()}.")
     else:
         lines.append("Nothing measured yet.")
     if ahead := outlook.forecast:

@@ -7,6 +7,7 @@ from xml.sax.saxutils import escape
 
 from django.conf import settings
 from django.db import models
+from django.urls import reverse
 
 from agents.agentable import Trusting
 from agents.models import ModelConnection
@@ -99,6 +100,9 @@ class Goal(Trusting):
     def remembered(self) -> Mapping[str, str]:
         stands = outlook(self.thread_id)
         return {**super().remembered(), "target": escape(measured(stands)) if stands else ""}
+
+    def address(self) -> str:
+        return reverse("goal", args=[self.pk])
 
     def beside(self) -> str:
         return beside(self.pk, self.thread_id)

@@ -5,8 +5,8 @@ from django.utils.translation import gettext as _
 
 from agents.agentable import agentable_of
 from agents.live.turns import where_of
-from goals.context import conversation_of
 from goals.notice import Notice, NoticeKind
+from goals.owners import conversation_of
 from memory.models import AgentRun
 from tools.models import AgentAction, asked_of
 

@@ -1,5 +1,6 @@
 """How a measured goal stands, for people: in words, and at the top of its panel (mission H1)."""
 
+from decimal import Decimal
 from uuid import UUID
 
 from django.template.loader import render_to_string
@@ -7,6 +8,7 @@ from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 
 from goals.chart import chart
+from goals.figures import exact
 from goals.measuring import Outlook, outlook
 
 
@@ -15,12 +17,12 @@ def words_of(stands: Outlook) -> str:
     target, unit = stands.target, f" {stands.target.unit}".rstrip()
     said = [
         _("The target is %(value)s by %(day)s.")
-        % {"value": f"{figure(target.value)}{unit}", "day": date_format(target.deadline, "j F Y")}
+        % {"value": f"{written(target.value)}{unit}", "day": date_format(target.deadline, "j F Y")}
     ]
     if latest := stands.latest:
         said.append(
             _("Measured last: %(value)s on %(day)s.")
-            % {"value": f"{figure(latest.value)}{unit}", "day": date_format(latest.day, "j F Y")}
+            % {"value": f"{written(latest.value)}{unit}", "day": date_format(latest.day, "j F Y")}
         )
     ahead = stands.forecast
     if ahead and ahead.needed is None:
@@ -36,16 +38,21 @@ def words_of(stands: Outlook) -> str:
     return " ".join(said)
 
 
+def written(value: float) -> str:
+    """What a person or an agent has written down, place by place."""
+    return f"{Decimal(exact(value)):,f}" if abs(value) >= 1e4 else exact(value)
+
+
 def figure(value: float) -> str:
-    """A figure as people write it: of four places, without needless ones."""
-    written = f"{value:.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
-    return written.replace("-", "\N{MINUS SIGN}")
+    """What was calculated: of four places, without needless ones."""
+    rounded = f"{value:.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
+    return rounded.replace("-", "\N{MINUS SIGN}")
 
 
 def pace(value: float) -> str:
     """A figure with its sign, also a plus; of three places."""
-    written = f"{value:+.3g}" if abs(value) < 1e3 else f"{value:+,.0f}"
-    return "0" if float(written.replace(",", "")) == 0 else written.replace("-", "\N{MINUS SIGN}")
+    rounded = f"{value:+.3g}" if abs(value) < 1e3 else f"{value:+,.0f}"
+    return "0" if float(rounded.replace(",", "")) == 0 else rounded.replace("-", "\N{MINUS SIGN}")
 
 
 def beside(goal_id: UUID, thread_id: UUID) -> str:

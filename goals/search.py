@@ -1,12 +1,12 @@
-"""One box over everything of a user: notes, documents, what was said, earlier sessions, learnings, files and goals
-(mission E4).
+"""One box over everything of a user: notes, documents, what was said, earlier sessions, learnings, files, goals with
+what is measured of them, their plans and times, and skills (mission E4).
 
 All words must be found, each as the beginning of one; when nothing has them, names that look alike are offered. What
 was said is searched in the live sessions alone: the archives hold the rest.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -22,6 +22,7 @@ from django.utils.translation import gettext as _
 
 from agents.live.turns import where_of_messages
 from agents.services import assistant_of
+from goals.context import other_places
 from goals.models import Goal
 from memory.text import clean
 
@@ -42,6 +43,10 @@ class Kind(StrEnum):
     LEARNING = "learning"
     DOCUMENT = "document"
     FILE = "file"
+    SKILL = "skill"
+    TIME = "time"
+    MEASURED = "measured"
+    STEP = "step"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +129,32 @@ SELECT * FROM (
   WHERE g.user_id = %(user)s
     AND to_tsvector('simple', regexp_replace(f.path, '[^[:alnum:]]+', ' ', 'g')) @@ q
   ORDER BY f.updated_at DESC LIMIT {MOST}) files
+UNION ALL
+SELECT 'skill', k.id, NULL, k.name, k.description || ' … ' || left(k.text, {INDEXED}), k.updated_at, 0
+FROM memory_skill k WHERE k.user_id = %(user)s
+  AND to_tsvector('simple', k.name || ' ' || k.description || ' ' || left(k.text, {INDEXED})) @@ q
+UNION ALL
+SELECT * FROM (
+  SELECT 'time', s.id, s.thread_id, '', s.intent, s.created_at, 0
+  FROM goals_schedule s WHERE s.user_id = %(user)s AND s.kind IN ('recurring', 'once') AND s.intent <> ''
+    AND (s.next_at IS NOT NULL OR s.paused) AND to_tsvector('simple', s.intent) @@ q
+  ORDER BY s.created_at DESC LIMIT {MOST}) times
+UNION ALL
+SELECT 'measured', g.id, r.thread_id, r.name, '', r.created_at, 0
+FROM goals_target r JOIN goals_goal g USING (thread_id)
+WHERE r.user_id = %(user)s AND to_tsvector('simple', r.name) @@ q
+UNION ALL
+SELECT * FROM (
+  SELECT 'measured', g.id, e.thread_id, '', e.note, e.created_at, 0
+  FROM goals_measurement e JOIN goals_goal g USING (thread_id)
+  WHERE e.user_id = %(user)s AND e.note <> '' AND to_tsvector('simple', e.note) @@ q
+  ORDER BY e.created_at DESC LIMIT {MOST}) measured
+UNION ALL
+SELECT * FROM (
+  SELECT 'step', p.id, p.thread_id, p.title, p.reason, coalesce(p.closed_at, p.created_at), 0
+  FROM agents_planitem p WHERE p.user_id = %(user)s AND p.status <> 'dropped'
+    AND to_tsvector('simple', p.title || ' ' || p.reason) @@ q
+  ORDER BY p.created_at DESC LIMIT {MOST}) steps
 """  # noqa: S608 (constants)
 
 FIND: Final = f"""
@@ -157,19 +188,25 @@ def search(user: User, said: str) -> list[Hit]:
     rows = _rows(FIND, {"user": user.pk, "query": query, "first": words[0]}) or _rows(
         ALIKE, {"user": user.pk, "said": " ".join(words)}
     )
-    owners = _owners(user)
+    owners = _owners(user, {row[2] for row in rows})
     places = where_of_messages([row[1] for row in rows if row[0] == Kind.MESSAGE])
     return [_hit(row, owners[row[2]], words, places.get(row[1], "")) for row in rows if row[2] in owners]
 
 
-def _owners(user: User) -> dict[UUID | None, Owner]:
-    """By thread; also of goals that were put away. None: what is for all agents."""
+def _owners(user: User, threads: Collection[UUID | None]) -> dict[UUID | None, Owner]:
+    """By thread; also of goals that were put away. None: what is for all agents.
+
+    Args:
+        threads: that are looked for.
+    """
     assistant = assistant_of(user)
     goals = Goal.objects.for_user(user).values_list("thread_id", "title", "pk")
     found: dict[UUID | None, Owner] = {
         thread: Owner(title, reverse("goal", args=[goal])) for thread, title, goal in goals
     }
     for_all = Owner(_("All agents"), reverse("documents"))
+    if not found.keys() >= set(threads) - {assistant.thread_id, None}:
+        found |= {thread: Owner(place.title, place.url) for thread, place in other_places(user).items()}
     return found | {assistant.thread_id: Owner(assistant.name(), reverse("assistant")), None: for_all}
 
 
@@ -201,4 +238,10 @@ def _address(kind: Kind, found: UUID, thread: UUID | None, name: str, number: in
             return reverse("own_document", args=[thread, name]) if thread else reverse("document", args=[name])
         case Kind.FILE:
             return reverse("goal_file", args=[found, name])
+        case Kind.SKILL:
+            return reverse("skill", args=[found])
+        case Kind.TIME:
+            return reverse("thread_schedules", args=[thread])
+        case Kind.MEASURED:
+            return reverse("goal_measured", args=[found])
     return owner.url

@@ -2,26 +2,28 @@
 # ruff: noqa: DTZ001 (a time on a wall has no zone)
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime, time, timedelta
 from typing import Final
 
 from django.utils.formats import date_format
 from django.utils.translation import gettext as _, ngettext
 
+from goals.plain_time import MONTHS, plain
 from goals.when import Unclear, checked
 
 DAYS: Final = ("sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday")
-MONTHS: Final = (
-    *("january", "february", "march", "april", "may", "june"),
-    *("july", "august", "september", "october", "november", "december"),
-)
 CLOCK: Final = r"(?:at\s+)?(?P<hour>\d{1,2})(?:[:.](?P<minute>\d{2}))?\s*(?P<half>am|pm)?(?:\s*o'?clock)?"
-EXAMPLES: Final = "every weekday 8:00; every Monday and Thursday 18:30; every 2 hours; on the 1st of every month 9:00"
+EXAMPLES: Final = (
+    "every weekday 8:00; every Monday and Thursday 18:30; every 2 hours; "
+    "on the 1st of every month 9:00; on the first Monday of every month 9:00"
+)
 ONCE_EXAMPLES: Final = "every weekday 8:00; every 2 hours; in 3 days; tomorrow 9:00; 9 December 8:00"
 MORNING: Final = time(9)
 FARTHEST: Final = timedelta(days=10 * 366)
 """Whoever means a later moment has made a mistake, and the end of the calendar is no moment in every zone."""
+NTH: Final = {"first": "#1", "second": "#2", "third": "#3", "fourth": "#4", "last": "l"}
+OF_THE_MONTH: Final = r" (?:of|in) (?:every|each|the) month"
 
 
 def rule_of(text: str) -> str:
@@ -30,15 +32,20 @@ def rule_of(text: str) -> str:
     Raises:
         Unclear: it is neither.
     """
-    said = " ".join(text.lower().replace(",", " ").split())
-    if len(said.split()) == 5 and re.match(r"[\d*]", said):
-        return checked(said)
+    if re.fullmatch(r"([\d*/,-]+ ){2}\S+ \S+ \S+", fields := " ".join(text.lower().split())):
+        return checked(fields)
+    said = plain(text)
     if found := re.fullmatch(r"(?:every (?P<n>\d+)|every|once an?|each) ?(?P<unit>minute|hour)s?|hourly", said):
         return checked(_interval(found["unit"] or "hour", int(found["n"] or 1)))
     days, clock = _split(said)
-    if (fields := _days(days)) is None:
+    if (of_days := _days(days)) is None:
+        if re.match(r"every (?:other|second|\d+)\b", said):
+            raise Unclear(
+                _("Only days of the week and of the month recur, not every second one. Such as: %(examples)s.")
+                % {"examples": "every Monday 9:00; on the 1st and 15th of every month 9:00"}
+            )
         raise Unclear(_("“%(text)s” is not understood. Such as: %(examples)s.") % {"text": text, "examples": EXAMPLES})
-    return checked(f"{clock.minute} {clock.hour} {fields}")
+    return checked(f"{clock.minute} {clock.hour} {of_days}")
 
 
 def moment_of(text: str, now: datetime) -> datetime:
@@ -50,17 +57,20 @@ def moment_of(text: str, now: datetime) -> datetime:
     Raises:
         Unclear: it means none, or one that has passed, or is years away.
     """
-    said = " ".join(text.lower().replace(",", " ").split())
+    said = plain(text)
     if found := re.fullmatch(r"in (?P<n>\d{1,4}|an?) (?P<unit>minute|hour|day|week)s?", said):
         n = 1 if found["n"].startswith("a") else int(found["n"])
         moment = _later(now, n, found["unit"])
     else:
         days, clock = _split(said, MORNING)
-        if (day := _date(days, now)) is None:
+        day = _date(days, now) if days else _today(now)
+        if day is None or said.isdecimal() or not said:
             raise Unclear(
                 _("“%(text)s” is not understood. Such as: %(examples)s.") % {"text": text, "examples": ONCE_EXAMPLES}
             )
         moment = datetime.combine(day, clock, now.tzinfo)
+        if moment <= now and not days:
+            moment += timedelta(days=1)
         if moment <= now:
             raise Unclear(_("%(moment)s has passed.") % {"moment": date_format(moment, "j F Y, H:i")})
     if moment > now + FARTHEST:
@@ -77,15 +87,41 @@ def said(rule: str) -> str:
         return ngettext("every minute", "every %(n)s minutes", int(found[1])) % {"n": found[1]}
     if found := re.fullmatch(r"0 \*/(\d+) \* \* \*", rule):
         return ngettext("every hour", "every %(n)s hours", int(found[1])) % {"n": found[1]}
-    if not (minute.isdecimal() and hour.isdecimal() and month == "*"):
-        return _("by the rule %(rule)s") % {"rule": rule}
-    clock = f"{int(hour):02}:{int(minute):02}"
-    if day.isdecimal() and weekday == "*":
-        return _("on day %(day)s of every month, %(clock)s") % {"day": day, "clock": clock}
+    if minute.isdecimal() and hour.isdecimal():
+        clock = f"{int(hour):02}:{int(minute):02}"
+        if words := _of_the_year(day, month, weekday, clock) or _of_the_week(day, month, weekday, clock):
+            return words
+    return _("by the rule %(rule)s") % {"rule": rule}
+
+
+def _of_the_year(day: str, month: str, weekday: str, clock: str) -> str | None:
+    """The days of a rule in words, when they are days of the year or of every month."""
+    numbers = day.split(",")
+    if weekday != "*" or not (day == "l" or all(number.isdecimal() for number in numbers)):
+        return None
+    if day == "l" and month == "*":
+        return _("on the last day of every month, %(clock)s") % {"clock": clock}
+    if month == "*":
+        return ngettext(
+            "on day %(days)s of every month, %(clock)s", "on the days %(days)s of every month, %(clock)s", len(numbers)
+        ) % {"days": _listed(numbers), "clock": clock}
+    if day.isdecimal() and month.isdecimal():
+        date = date_format(datetime(2024, int(month), int(day)), "j F")
+        return _("every year on %(date)s, %(clock)s") % {"date": date, "clock": clock}
+    return None
+
+
+def _of_the_week(day: str, month: str, weekday: str, clock: str) -> str | None:
+    """The days of a rule in words, when they are days of the week."""
+    if day != "*" or month != "*":
+        return None
+    found = re.fullmatch(r"(?P<last>l)?(?P<day>[0-6])(?P<nth>#[1-4])?", weekday)
+    if found and (mark := found["last"] or found["nth"]):
+        nth = next(word for word, known in NTH.items() if known == mark)
+        named = {"nth": _(nth), "day": _(DAYS[int(found["day"])].capitalize()), "clock": clock}
+        return _("on the %(nth)s %(day)s of every month, %(clock)s") % named
     days = {"*": _("day"), "1-5": _("weekday"), "0,6": _("Saturday and Sunday")}.get(weekday) or _named(weekday)
-    if day != "*" or days is None:
-        return _("by the rule %(rule)s") % {"rule": rule}
-    return _("every %(days)s %(clock)s") % {"days": days, "clock": clock}
+    return _("every %(days)s %(clock)s") % {"days": days, "clock": clock} if days else None
 
 
 def _named(weekday: str) -> str | None:
@@ -93,7 +129,10 @@ def _named(weekday: str) -> str | None:
     numbers = weekday.split(",")
     if not all(number.isdecimal() and int(number) <= 7 for number in numbers):
         return None
-    names = [_(DAYS[int(number) % 7].capitalize()) for number in numbers]
+    return _listed([_(DAYS[int(number) % 7].capitalize()) for number in numbers])
+
+
+def _listed(names: Sequence[str]) -> str:
     return _(" and ").join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
@@ -135,8 +174,10 @@ def _clock(found: re.Match[str]) -> time | None:
 
 def _days(said: str) -> str | None:
     """The last three fields of a rule for "every weekday", "mondays and fridays", "on the 1st of every month"."""
-    if found := re.fullmatch(r"(?:on )?(?:the |day )?(\d{1,2})(?:st|nd|rd|th)? of (?:every|each|the) month", said):
-        return f"{int(found[1])} * *" if 1 <= int(found[1]) <= 28 else None
+    if (fields := _days_of_the_year(said)) is not None:
+        return fields
+    if _number(said.removeprefix("on ")) is not None and not said.endswith("s"):
+        return None  # "on Tuesday" is one day
     bare = re.sub(r"^(?:weekly on|every|each|on)\b ?", "", said)
     if bare in ("day", "daily"):
         return "* * *"
@@ -149,6 +190,24 @@ def _days(said: str) -> str | None:
     return f"* * {','.join(map(str, known))}" if numbers and None not in numbers else None
 
 
+def _days_of_the_year(said: str) -> str | None:
+    """The same of "the 1st and 15th of every month", "the first Monday of the month", "every 3 March"."""
+    said = re.sub(r"^(?:every month|monthly) (on .+)$", r"\1 of every month", said)
+    if found := re.fullmatch(rf"(?:on )?(?:the |days? )?(\d[\w ]*?){OF_THE_MONTH}", said):
+        days = [re.fullmatch(r"(\d{1,2})(?:st|nd|rd|th)?", day) for day in re.split(r"(?: and)?(?: the)? ", found[1])]
+        numbers = sorted({int(day[1]) if day else 0 for day in days})
+        return f"{','.join(map(str, numbers))} * *" if 1 <= numbers[0] <= numbers[-1] <= 28 else None
+    if re.fullmatch(rf"(?:on |every )?(?:the )?last day{OF_THE_MONTH}", said):
+        return "l * *"
+    if found := re.fullmatch(rf"(?:on |every )?(?:the )?({'|'.join(NTH)}) ([a-z]+){OF_THE_MONTH}", said):
+        number, mark = _number(found[2]), NTH[found[1]]
+        return None if number is None else f"* * {mark}{number}" if mark == "l" else f"* * {number}{mark}"
+    if found := re.fullmatch(r"(?:every year|yearly|every) (?:on )?(?:the )?(.*\d.*)", said):
+        date = next(_calendar(found[1], datetime(2022, 1, 1)), None)  # no leap day
+        return f"{date.day} {date.month} *" if date else None
+    return None
+
+
 def _number(word: str) -> int | None:
     """Of a weekday, by its name, which may be cut to three letters or in the plural."""
     word = word.removesuffix("s") if len(word) > 3 else word
@@ -157,21 +216,28 @@ def _number(word: str) -> int | None:
 
 def _date(said: str, now: datetime) -> datetime | None:
     """Midnight of the day that is meant; of one without a year the next."""
-    today = datetime(now.year, now.month, now.day)
-    bare = said.removeprefix("on ").removeprefix("next ")
-    if bare in ("today", "tonight", ""):
-        return today if said else None
-    if bare == "tomorrow":
-        return today + timedelta(days=1)
+    today = _today(now)
+    bare = re.sub(r"^(?:on )?(?:next |this )?", "", said)
+    if bare in (named := {"yesterday": -1, "today": 0, "tomorrow": 1}):
+        return today + timedelta(days=named[bare])
+    if found := re.fullmatch(r"in (\d{1,4}|an?) (day|week)s?", bare):
+        return _later(today, 1 if found[1].startswith("a") else int(found[1]), found[2])
     if (number := _number(bare)) is not None and " " not in bare:
         ahead = (number - now.isoweekday()) % 7 or 7
         return today + timedelta(days=ahead)
-    return next((day for day in _calendar(bare, today) if day >= today), None)
+    days = list(_calendar(bare, today))
+    return next((day for day in days if day >= today), days[-1] if days else None)
+
+
+def _today(now: datetime) -> datetime:
+    return datetime(now.year, now.month, now.day)
 
 
 def _calendar(bare: str, today: datetime) -> Iterator[datetime]:
     if re.fullmatch(r"\d{4}-\d{2}-\d{2}", bare):
         yield from _valid(*map(int, bare.split("-")))
+    if dotted := re.fullmatch(r"(\d{1,2})\.(\d{1,2})\.(\d{4})", bare):
+        yield from _valid(*map(int, reversed(dotted.groups())))
     found = re.fullmatch(r"(?P<d>\d{1,2})(?:st|nd|rd|th|\.)? (?:of )?(?P<m>[a-z]{3,9})(?: (?P<y>\d{4}))?", bare)
     found = found or re.fullmatch(r"(?P<m>[a-z]{3,9}) (?P<d>\d{1,2})(?:st|nd|rd|th)?(?: (?P<y>\d{4}))?", bare)
     month = next((n for n, name in enumerate(MONTHS, 1) if found and name.startswith(found["m"])), None)

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from agents.refusals import Refused
 from goals import measuring, schedules
+from goals.figures import exact
 from goals.measured import Measurement, Target
 from goals.restoring import MeasurementRestorer, ScheduleRestorer, image, measurement_image
 from goals.schedule import Schedule, ScheduleKind
@@ -136,7 +137,7 @@ class RecordMeasurement(Tool[Reading]):
     Arguments = Reading
 
     def subject(self, arguments: Reading) -> str:
-        return f"{arguments.value:g}"
+        return exact(arguments.value)
 
     def run(self, arguments: Reading, context: ToolContext) -> Outcome:
         thread = thread_of(context)
@@ -148,7 +149,7 @@ class RecordMeasurement(Tool[Reading]):
             found = measuring.measure(thread, arguments.value, arguments.day, arguments.note, origin)
         except Refused as refused:
             raise ToolError(refused.message) from refused
-        said = f"{found.value:g} {target.unit}".strip()
+        said = f"{exact(found.value)} {target.unit}".strip()
         change = MeasurementRestorer().change(str(found.pk), said, None, measurement_image(found))
         stands = measuring.outlook(context.thread_id)
         return Outcome(measuring.said(stands) if stands else "Written down.", said, UndoRecord(changes=(change,)))

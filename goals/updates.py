@@ -26,7 +26,7 @@ from agents.models import CallStatus, ModelCall
 from agents.services import NOTICE
 from goals.headline import headline
 from goals.inbox import outcome
-from goals.owners import OWNERS, with_actions
+from goals.owners import OUR_KINDS, OWNERS, with_actions
 from memory.models import AgentRun, MessageQuerySet, MessageType, Source, Thread, ThreadMessage
 from memory.text import clip
 from tools import registry
@@ -97,9 +97,10 @@ def horizon() -> datetime:
 
 
 def conversations(user: User) -> set[UUID]:
-    """The threads of the user's assistant and of all goals that are not put away."""
+    """The threads of the user's assistant, of all goals that are not put away, and of agents of other kinds."""
     current = Q(agents_useragent__isnull=False) | Q(goals_goal__isnull=False, goals_goal__archived_at=None)
-    return set(Thread.objects.for_user(user).filter(current).values_list("pk", flat=True))
+    others = ~Q(kind__in=OUR_KINDS)
+    return set(Thread.objects.for_user(user).filter(current | others).values_list("pk", flat=True))
 
 
 def updates(user: User, since: datetime, threads: Collection[UUID]) -> list[Update]:

@@ -14,6 +14,7 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import Func, JSONField, Q, QuerySet
 from django.utils.formats import date_format
+from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 
 from memory.archived import ENTRIES
@@ -89,7 +90,7 @@ class Relied:
 
 def of_message(message: ThreadMessage) -> Basis:
     """What a user has said: read by the run that took it up."""
-    label = _("your message of %(at)s") % {"at": date_format(message.created_at, "j F Y, H:i")}
+    label = _("your message of %(at)s") % {"at": date_format(localtime(message.created_at), "j F Y, H:i")}
     return Basis(message.thread, label, {message.run_id: -1} if message.run_id else {})
 
 
@@ -119,7 +120,7 @@ def of_file(thread: Thread, path: str) -> Basis:
 
 def of_session(session: AgentHistory) -> Basis:
     label = session.title or _("the session of %(at)s") % {
-        "at": date_format(session.ended_at or session.created_at, "j F Y, H:i")
+        "at": date_format(localtime(session.ended_at or session.created_at), "j F Y, H:i")
     }
     runs = {entry.run for entry in ENTRIES.validate_python(session.entries) if entry.run}
     return Basis(session.thread, label, dict.fromkeys(runs, -1), ("session", str(session.pk)))

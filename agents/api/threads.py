@@ -37,7 +37,10 @@ TIP = OpenApiParameter(
 )
 SAID = OpenApiExample(
     "a message",
-    value={"content": "Create a note about what I need for a half marathon in May"},
+    value={
+        "content": "Create a note about what I need for a half marathon in May",
+        "client_message_id": "019ad3c2-5a0f-7c3e-9f64-2b8d1f6a7e10",
+    },
     request_only=True,
 )
 

@@ -9,9 +9,8 @@ import structlog
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.db import transaction
-from django.utils.module_loading import import_string
 
-from agents.agentable import Agentable, agentable_of
+from agents.agentable import agent_kinds, agentable_of
 from agents.connections import Choice, Use, choice_for
 from agents.decisions import withdraw
 from agents.engine import bell
@@ -194,9 +193,5 @@ def _announce(thread: Thread) -> None:
 
 
 def _idleness() -> dict[str, object]:
-    kinds = [kind.kind() for kind in _kinds() if kind.has_sessions]
+    kinds = [kind.kind() for kind in agent_kinds() if kind.has_sessions]
     return {"kinds": kinds, "idle": settings.WAYMARK_SESSION_IDLE_MINUTES}
-
-
-def _kinds() -> list[type[Agentable]]:
-    return [import_string(path) for path in settings.AGENT_KINDS]

@@ -82,7 +82,7 @@ def _is_alone(system: str, offered: frozenset[str]) -> bool:
 
 def _converse(turn: Turn) -> Step:
     if turn.report:
-        headline = clip(turn.report.partition("\n")[0].strip("# "), 120)
+        headline = clip(turn.report.partition("\n")[0].strip("# ").removeprefix("Report: "), 120)
         return Say(f"The task in the background is done. It sent this report: **{headline}**.")
     if not turn.done:
         return first_step(turn.text)
@@ -108,8 +108,6 @@ def _report(call: ToolUse, result: ToolResult) -> str:
 
 def _note_report(call: ToolUse, _: str) -> str:
     title = str(call.arguments.get("title"))
-    if title.startswith("Remember: "):
-        return f"I will keep that: it is in the note **{title}**, where it can be found again."
     if title.startswith("Reminder: "):
         return (
             f"I wrote it down as **{title}**. To be open about it: I only follow a script, so nothing will ring. Under "
@@ -118,6 +116,11 @@ def _note_report(call: ToolUse, _: str) -> str:
     headings = re.findall(r"^## (.+)$", str(call.arguments.get("body")), re.M)
     about = f" It covers: {', '.join(headings).lower()}." if headings else ""
     return f"Done. I wrote the note **{title}**.{about} You can open, change or delete it under Notes."
+
+
+def _learning_report(call: ToolUse, _: str) -> str:
+    text = str(call.arguments.get("text")).rstrip(".")
+    return f"I keep in mind: **{text}**. It stands under **Memory**, beside the goal, with where it is from."
 
 
 def _search_report(call: ToolUse, found: str) -> str:
@@ -139,6 +142,7 @@ def _task_report(call: ToolUse, _: str) -> str:
 
 _REPORTS: dict[str, Callable[[ToolUse, str], str]] = {
     "create_note": _note_report,
+    "manage_learning": _learning_report,
     "search_notes": _search_report,
     "list_notes": _list_report,
     "create_task": _task_report,

@@ -99,7 +99,7 @@ def _write_down(words: str) -> Step:
 
 
 def _remember(words: str) -> Step:
-    return _create_note("This is worth keeping.", f"Remember: {clip(words, 80)}", capital(words))
+    return Call("This is worth keeping.", "manage_learning", {"text": capital(words)})
 
 
 def _remind(words: str) -> Step:

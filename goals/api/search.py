@@ -30,6 +30,7 @@ class Search(ApiView):
 
     @documented("Search everything of yours", {200: FoundShape}, query=[QUERY], errors=(401,))
     def get(self, request: Request) -> Response:
-        """Goals, notes, messages of live sessions, earlier sessions, learnings, documents and files, best first."""
+        """Goals, notes, messages of live sessions, earlier sessions, learnings, documents, files, skills, times, plans
+        and what is measured, best first."""
         hits = search(self.user, request.query_params.get("q", "")[:200])
         return Response({"results": [HitShape(hit).data for hit in hits]})

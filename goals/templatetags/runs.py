@@ -7,8 +7,8 @@ from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 
 from agents.live.cards import plain
-from goals.context import conversation_of
-from goals.outlook_words import figure as written, pace
+from goals import outlook_words
+from goals.owners import conversation_of, owner_of
 from memory.models import AgentRun, RunStatus
 from memory.text import clip, visible, without_marks
 from tools.models import AgentAction
@@ -28,7 +28,6 @@ _MARKS = {
     RunStatus.FAILED: "failed",
     RunStatus.CANCELLED: "undone",
 }
-_OWNERS = ("goals_goal", "agents_useragent", "agents_agenttask")
 
 
 @register.filter
@@ -69,12 +68,9 @@ def trigger_words(run: AgentRun) -> str:
 
 @register.filter
 def whose(run: AgentRun | AgentAction) -> str:
-    """The name of the agent that ran or acted; the view has loaded the three kinds with it."""
-    for owner in _OWNERS:
-        agent = getattr(run.thread, owner, None)
-        if agent is not None:
-            return str(agent.name())
-    return _("A deleted agent")
+    """The name of the agent that ran or acted; the view has loaded our kinds with it."""
+    agent = owner_of(run.thread)
+    return agent.name() if agent else _("A deleted agent")
 
 
 @register.filter
@@ -123,14 +119,20 @@ def document_name(name: str, form: str = "l, j F Y") -> str:
 
 @register.filter
 def figure(value: float) -> str:
-    """A measured value."""
-    return written(value)
+    """What was calculated of measured values."""
+    return outlook_words.figure(value)
+
+
+@register.filter
+def measured(value: float) -> str:
+    """A value that somebody has written down."""
+    return outlook_words.written(value)
 
 
 @register.filter
 def signed(value: float) -> str:
     """A pace: with its sign, also a plus."""
-    return pace(value)
+    return outlook_words.pace(value)
 
 
 @register.filter

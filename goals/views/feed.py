@@ -13,10 +13,10 @@ from django.views.decorators.http import require_GET, require_POST
 from agents.live.turns import where_of_messages
 from agents.signed_in import SignedInRequest, signed_in
 from goals import feeds
-from goals.context import conversation_of
 from goals.feed import Feed, FeedItem, Rating
 from goals.feed_shown import shown
 from goals.feeds import hour_of
+from goals.owners import conversation_of
 from memory.models import ThreadMessage
 
 DAYS = 7

@@ -14,10 +14,11 @@ from agents.refusals import Refused
 from agents.signed_in import SignedInRequest, signed_in
 from goals import deeds, measuring
 from goals.chart import chart
+from goals.figures import typed
 from goals.forms import MeasurementForm, TargetForm
 from goals.measured import Measurement, Target
 from goals.models import Goal
-from goals.outlook_words import figure, words_of
+from goals.outlook_words import words_of
 
 SHOWN = 200
 
@@ -111,7 +112,7 @@ def _page(request: SignedInRequest, goal: Goal, *, status: int = 200, **given: o
         "chart": chart(stands) if stands else None,
         "words": words_of(stands) if stands else "",
         "measurements": newest[:SHOWN],
-        "example": figure(stands.latest.value if stands and stands.latest else 72.5),
+        "example": typed(stands.latest.value if stands and stands.latest else 72.5),
         "form": MeasurementForm(initial={"day": measuring.today_of(request.user.pk)}),
         "target_form": TargetForm(initial=model_to_dict(target) if target else {}),
         **given,

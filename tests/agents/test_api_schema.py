@@ -43,6 +43,15 @@ def test_every_route_is_described(schema: dict[str, Any]) -> None:
             assert f"/api/v1/{route.pattern}".split("<")[0] in described
 
 
+def test_it_speaks_to_who_calls_and_not_to_who_reads_the_code(schema: dict[str, Any]) -> None:
+    said = [operation.get("description", "") for _name, operation in operations(schema)]
+    said += [shape.get("description", "") for shape in schema["components"]["schemas"].values()]
+    for inner in ("Mixin", "for_user", "in the address", "Base of", "QuerySet"):
+        assert not [words for words in said if inner in words], inner
+    assert "client_message_id" in schema["info"]["description"]
+    assert any("202: accepted" in words for words in said)
+
+
 def test_every_operation_says_how_it_refuses(schema: dict[str, Any]) -> None:
     for name, operation in operations(schema):
         assert "401" in operation["responses"], name

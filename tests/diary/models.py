@@ -24,6 +24,9 @@ class Diary(Agentable):
     def name(self) -> str:
         return self.title
 
+    def address(self) -> str:
+        return f"/diaries/{self.pk}/"
+
     def briefing(self) -> dict[str, object]:
         return {"title": self.title}
 

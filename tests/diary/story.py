@@ -10,6 +10,7 @@ from django.core.management import call_command
 django.setup()
 
 from django.contrib.auth.models import User
+from django.test import Client
 
 from agents import services
 from agents.agentable import agentable_of
@@ -30,12 +31,22 @@ def main(llm: str) -> None:
     for text in ("Today I saw a fox", "And it rained"):
         accepted = services.send_message(diary.thread, text)
         jobs.run(str(accepted.run_id))
+    assistant = services.assistant_of(user)
+    assistant.welcomed = True
+    assistant.save()
+    client = Client(SERVER_NAME="localhost")
+    client.force_login(user)
+    pages = {path: client.get(path).text for path in ("/", "/since/", "/activity/", "/jobs/", "/search/?q=fox")}
+    job = client.get(f"/jobs/{AgentRun.objects.earliest('created_at').pk}/")
     told = ThreadMessage.objects.filter(thread=diary.thread, source="agent", message_type="text").order_by("position")
     print(
         json.dumps(
             {
                 "runs": list(AgentRun.objects.order_by("created_at").values_list("status", flat=True)),
                 "notes": list(Note.objects.filter(thread=diary.thread).values_list("title", flat=True)),
+                "named": [path for path, page in pages.items() if "Ada&#x27;s days" in page],
+                "deleted": [path for path, page in pages.items() if "A deleted agent" in page],
+                "job": job.headers["Location"].partition("#")[0],
                 "said": list(told.values_list("content", flat=True)),
             }
         )

@@ -48,6 +48,11 @@ def worked(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         thread.join(10)
 
 
+class Keyboard(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
 @pytest.fixture
 def types(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Set what the person types, line by line; then the input ends."""
@@ -61,6 +66,7 @@ def types(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
             return waiting.pop(0)
 
         monkeypatch.setattr("builtins.input", typed)
+        monkeypatch.setattr("sys.stdin", Keyboard())
 
     return types
 
@@ -205,6 +211,16 @@ def test_the_first_interrupt_stops_the_run_and_the_second_leaves(
     monkeypatch.setattr(terminal.Conversation, "_live", live)
     assert "(cancelled, " in chat(user)
     assert AgentRun.objects.get().status == RunStatus.CANCELLED
+
+
+def test_what_comes_through_a_pipe_is_one_message(user: User, worked: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("# Report\n\nOne.\n\nTwo.\n"))
+    shown = chat(user)
+    assert ThreadMessage.objects.get(source="user").content == "# Report\n\nOne.\n\nTwo."
+    assert (shown.count("(succeeded, "), ">" in shown) == (1, False)
+    monkeypatch.setattr("sys.stdin", io.StringIO("  \n"))
+    with pytest.raises(CommandError, match="Write something first"):
+        chat(user)
 
 
 def test_without_redis_the_answer_comes_from_the_database(

@@ -217,6 +217,12 @@ def test_whoever_has_been_away_begins_where_they_left_off(goal: Goal, client: Cl
     assert looks.look(goal.user, device) == long_ago - looks.SITTING
 
 
+def test_a_device_that_has_never_looked_begins_no_sooner_than_its_user(user: User) -> None:
+    assert looks.look(user, "a" * 32) == looks.since(user, "b" * 32) == user.date_joined
+    user.date_joined -= timedelta(days=7)
+    assert looks.since(user, "b" * 32) < looks.look(user, "c" * 32) + timedelta(seconds=9) < horizon()
+
+
 def test_a_page_that_brings_itself_up_to_date_is_no_look(goal: Goal, client: Client) -> None:
     client.post("/welcome/skip/")
     client.get("/")

@@ -14,6 +14,7 @@ from pytest_django import Settings
 from agents.engine import bell
 from agents.refusals import Refused
 from goals import firing, measuring, schedules
+from goals.figures import typed
 from goals.forecast import Forecast, distance, forecast
 from goals.models import Goal, Measurement, Schedule, Target
 from goals.outlook_words import pace, words_of
@@ -108,7 +109,8 @@ def test_it_is_set_measured_imported_and_dropped_in_the_browser(client: Client, 
     assert not Measurement.objects.exists()
     assert "3 measurements added." in client.post(f"{page}import", {"lines": lines}, follow=True).text
     assert "At this pace it will be" in client.get(page).text
-    assert "<svg" in client.get(f"/goals/{goal.pk}/").text
+    beside = client.get(f"/goals/{goal.pk}/").text
+    assert all(each in beside for each in ("<svg", ">1 Nov 2026<", ">1 Jan 2099<"))
     ahead = client.post(f"{page}add", {"value": "78", "day": "2099-01-01"})
     assert (ahead.status_code, "lies ahead" in ahead.text) == (422, True)
     client.post(f"{page}add", {"value": "78", "day": "2026-11-20", "note": "evening"})
@@ -161,12 +163,16 @@ def test_a_line_that_is_far_too_long_is_named(client: Client, goal: Goal, line: 
         ("-0,125", -0.125),
         ("\N{MINUS SIGN}3", -3),
         ("1200,50", 1200.5),
+        ("1.200,5", 1200.5),
+        ("1,200.5", 1200.5),
+        ("1.200.500", 1200500),
+        ("0.125", 0.125),
     ],
 )
 def test_a_value_may_have_a_decimal_comma(client: Client, goal: Goal, written: str, read: float) -> None:
     page = f"/goals/{goal.pk}/measured/"
     client.post(f"{page}target", {"name": "Weight", "value": written, "deadline": "2099-01-01"})
-    assert f'value="{read:g}"' in client.get(page).text
+    assert f'value="{typed(read)}"' in client.get(page).text
     client.post(f"{page}add", {"value": written, "day": "2026-11-20"})
     client.post(f"{page}import", {"lines": f"2026-11-21; {written}; evening"})
     assert list(Measurement.objects.values_list("value", "note")) == [(read, ""), (read, "evening")]
@@ -175,9 +181,11 @@ def test_a_value_may_have_a_decimal_comma(client: Client, goal: Goal, written: s
 @pytest.mark.parametrize(
     ("written", "said"),
     [
-        ("1,200", "“1,200” can be read in two ways: write 1200, or 1.200."),
+        ("1,200", "“1,200” can be read in two ways: write 1200, or 1.2."),
+        ("12.000", "“12.000” can be read in two ways: write 12000, or 12."),
+        ("72.125", "“72.125” can be read in two ways: write 72125, or 72.1250."),
         ("a lot", "“a lot” is not a figure. Write it like 72.5 or 72,5."),
-        ("1.200,5", "“1.200,5” is not a figure."),
+        ("1.2000,5", "“1.2000,5” is not a figure."),
         ("nan", "“nan” is not a figure."),
     ],
 )
@@ -188,6 +196,56 @@ def test_what_is_no_figure_is_said_beside_it(client: Client, goal: Goal, written
     client.post(f"/goals/{goal.pk}/measured/target", {"name": "Weight", "value": "70", "deadline": "2099-01-01"})
     answer = client.post(f"/goals/{goal.pk}/measured/add", {"value": written, "day": "2026-11-20"})
     assert said in answer.text
+
+
+@pytest.mark.parametrize(
+    ("line", "read"),
+    [
+        ('01.11.2026;"78,4";early', (78.4, "2026-11-01", "early")),
+        ("1.11.2026; 1.077,2", (1077.2, "2026-11-01", "")),
+        ('2026-11-02,"76,9"', (76.9, "2026-11-02", "")),
+        ('2026-11-02, "76,9", after a run', (76.9, "2026-11-02", "after a run")),
+        ("2026-11-03T07:30:00+01:00,77.7", (77.7, "2026-11-03", "")),
+        ("2026/11/4\t77,4", (77.4, "2026-11-04", "")),
+        ("2026-11-05,72.500", (72.5, "2026-11-05", "")),
+        ("2026-11-05, 76, 9 km before", (76, "2026-11-05", "9 km before")),
+        ("\N{ZERO WIDTH NO-BREAK SPACE}2026-11-06,77", (77, "2026-11-06", "")),
+        ("\N{ZERO WIDTH NO-BREAK SPACE}Day;Weight (kg);Note\n06.11.2026;77,5;", (77.5, "2026-11-06", "")),
+    ],
+)
+def test_what_tables_write_is_taken_in(goal: Goal, line: str, read: tuple[float, str, str]) -> None:
+    measuring.take_in(goal.thread, line)
+    made = Measurement.objects.get()
+    assert (made.value, made.day.isoformat(), made.note) == read
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("2026-11-20, 76,9", "Line 1 can be read in two ways"),
+        ("2026-11-20, 1,077.2", "Line 1 can be read in two ways"),
+        ("20.11.2026; 12.000", "Line 1 is not understood"),
+        ("yesterday, 76.9", "Line 1 is not understood"),
+        ("11/06/2026, 76.9", "Line 1 is not understood"),
+        ("30.02.2026; 77", "Line 1 is not understood"),
+        ("Weight 2026\n2026-11-20", "Line 2 is not understood"),
+    ],
+)
+def test_what_could_mean_something_else_is_not_taken_in(goal: Goal, line: str, said: str) -> None:
+    with pytest.raises(Refused, match=said):
+        measuring.take_in(goal.thread, line)
+
+
+def test_every_place_that_was_written_down_is_shown(client: Client, goal: Goal) -> None:
+    page = f"/goals/{goal.pk}/measured/"
+    client.post(f"{page}target", {"name": "Savings", "value": "1000000", "unit": "€", "deadline": "2099-01-01"})
+    for day, value in (("2026-10-01", "1234,56"), ("2026-11-01", "12345,67"), ("2026-11-02", "0,00001")):
+        client.post(f"{page}add", {"value": value, "day": day})
+    shown = client.get(page).text
+    assert all(value in shown for value in ("1,000,000 €", ">1234.56<", ">12,345.67<", ">0.00001<"))
+    stands = measuring.outlook(goal.thread_id)
+    assert stands is not None
+    assert measuring.said(stands).startswith("Savings: 1000000 € by 2099-01-01.\nMeasured last: 0.00001 €")
 
 
 @pytest.mark.parametrize(

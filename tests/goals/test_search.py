@@ -1,6 +1,7 @@
 """One box over everything (mission E4), within what an index can take (case STO-03)."""
 
 import secrets
+from datetime import date
 
 import pytest
 from django.contrib.auth.models import User
@@ -9,11 +10,13 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from agents.live.turns import SHOWN
+from agents.models import PlanItem
 from agents.services import assistant_of
+from goals import measuring, schedules
 from goals.models import Goal
 from goals.search import search
 from memory.documents import place, write_document
-from memory.models import ThreadMessage
+from memory.models import Skill, ThreadMessage
 from memory.notes import create_note
 from tests.factories import (
     AgentHistoryFactory,
@@ -46,14 +49,19 @@ def filled(goal: Goal) -> Goal:
     write_document(place(goal.user_id, goal.thread_id, "2026-11-29"), "Met the fox again.")
     write_document(place(goal.user_id, goal.thread_id, "USER"), "Has a tame fox.")
     files.write(goal.thread_id, "pictures/red-fox.txt", iter([b"x"]), files.Hand(Writer.USER))
+    Skill.objects.create(user=goal.user, name="tracks", description="Reads tracks", text="Of a fox, too.")
+    schedules.add(goal.thread, "every day 8:00", "Look for the fox")
+    measuring.set_target(goal.thread, "Foxes seen", 12, date(2099, 1, 1))
+    measuring.measure(goal.thread, 3, note="a fox with two cubs")
+    PlanItem.objects.create(user=goal.user, thread=goal.thread, position=0, number="1", title="Find the fox")
     return goal
 
 
 def test_everything_is_found_and_leads_there(filled: Goal, client: Client) -> None:
     hits = search(filled.user, "FOX")
-    kinds = ["document", "file", "goal", "learning", "message", "note", "session"]
+    kinds = ["document", "file", "goal", "learning", "measured", "message", "note", "session", "skill", "step", "time"]
     assert sorted({hit.kind.value for hit in hits}) == kinds
-    assert len(hits) == 9
+    assert len(hits) == 14
     for hit in hits:
         assert client.get(hit.address.split("#")[0]).status_code == 200, hit.address
     (message,) = [hit for hit in hits if hit.kind == "message"]
@@ -103,9 +111,14 @@ def test_nothing_of_others_and_nothing_of_helpers(filled: Goal) -> None:
     LearningFactory(thread=other.thread, text="badger")
     write_document(place(other.user_id, other.thread_id, "USER"), "badger")
     files.write(other.thread_id, "badger.txt", iter([b"x"]), files.Hand(Writer.USER))
+    Skill.objects.create(user=other.user, name="badger", description="badger", text="badger")
+    schedules.add(other.thread, "every day 8:00", "badger")
+    measuring.set_target(other.thread, "badger", 12, date(2099, 1, 1))
+    measuring.measure(other.thread, 3, note="badger")
+    PlanItem.objects.create(user=other.user, thread=other.thread, position=0, number="1", title="badger")
     assert found(filled.user, "badger") == []
     assert found(filled.user, "bodger") == []
-    assert len(found(other.user, "badger")) == 7
+    assert len(found(other.user, "badger")) == 12
     helper = AgentTaskFactory(parent=filled.thread)
     ThreadMessageFactory(thread=helper.thread, content="weasel")
     assert found(filled.user, "weasel") == []

@@ -32,7 +32,20 @@ NOW = datetime(2026, 11, 27, 14, 30, tzinfo=BERLIN)  # a Friday
         ("every 15 minutes", "*/15 * * * *", "every 15 minutes"),
         ("on the 1st of every month 9:00", "0 9 1 * *", "on day 1 of every month, 09:00"),
         ("0  8 * * mon-fri", "0 8 * * mon-fri", "by the rule 0 8 * * mon-fri"),
+        ("0 9 * * 1,3", "0 9 * * 1,3", "every Monday and Wednesday 09:00"),
         ("every Monday", "0 9 * * 1", "every Monday 09:00"),
+        ("every day at noon", "0 12 * * *", "every day 12:00"),
+        ("every morning", "0 9 * * *", "every day 09:00"),
+        ("every evening at 8", "0 20 * * *", "every day 20:00"),
+        ("every weekday at seven in the morning", "0 7 * * 1-5", "every weekday 07:00"),
+        ("first Monday of the month", "0 9 * * 1#1", "on the first Monday of every month, 09:00"),
+        ("every last friday of the month at 17:30", "30 17 * * l5", "on the last Friday of every month, 17:30"),
+        ("on the second tuesday of every month 8", "0 8 * * 2#2", "on the second Tuesday of every month, 08:00"),
+        ("last day of the month 18:00", "0 18 l * *", "on the last day of every month, 18:00"),
+        ("every month on the 1st at 9:00", "0 9 1 * *", "on day 1 of every month, 09:00"),
+        ("on the 1st and 15th of every month", "0 9 1,15 * *", "on the days 1 and 15 of every month, 09:00"),
+        ("every year on 3 March", "0 9 3 3 *", "every year on 3 March, 09:00"),
+        ("every 24 December 18:00", "0 18 24 12 *", "every year on 24 December, 18:00"),
     ],
 )
 def test_what_people_write_is_understood_and_said_back(text: str, rule: str, back: str) -> None:
@@ -51,6 +64,12 @@ def test_what_people_write_is_understood_and_said_back(text: str, rule: str, bac
         "* * * * *",
         "0 8 30 2 *",
         "8:00 8:00",
+        "monday 9:00",
+        "on Tuesday",
+        "on the 31st of every month",
+        "on the 1st and last of every month",
+        "every year on 29 February",
+        "first day of the month",
     ],
 )
 def test_what_is_no_recurring_time_is_refused(text: str) -> None:
@@ -75,6 +94,24 @@ def test_what_is_no_recurring_time_is_refused(text: str) -> None:
         ("3 jan 8:00", datetime(2027, 1, 3, 8)),
         ("2027-01-31 18:00", datetime(2027, 1, 31, 18)),
         ("2027-01-31", datetime(2027, 1, 31, 9)),
+        ("tomorrow at noon", datetime(2026, 11, 28, 12)),
+        ("tomorrow midnight", datetime(2026, 11, 28)),
+        ("tonight at 8", datetime(2026, 11, 27, 20)),
+        ("tonight at 20:30", datetime(2026, 11, 27, 20, 30)),
+        ("tonight", datetime(2026, 11, 27, 20)),
+        ("this evening", datetime(2026, 11, 27, 19)),
+        ("at eight tomorrow evening", datetime(2026, 11, 28, 20)),
+        ("tomorrow morning at 7", datetime(2026, 11, 28, 7)),
+        ("december 9 in the evening", datetime(2026, 12, 9, 19)),
+        ("in two hours", datetime(2026, 11, 27, 16, 30)),
+        ("in 3 days at 9:00", datetime(2026, 11, 30, 9)),
+        ("in a week at noon", datetime(2026, 12, 4, 12)),
+        ("24.12.2026 18:00", datetime(2026, 12, 24, 18)),
+        ("24.12.2026", datetime(2026, 12, 24, 9)),
+        ("at 16", datetime(2026, 11, 27, 16)),
+        ("9:00", datetime(2026, 11, 28, 9)),
+        ("noon", datetime(2026, 11, 28, 12)),
+        ("on Tuesday", datetime(2026, 12, 1, 9)),
     ],
 )
 def test_a_single_time_is_understood(text: str, moment: datetime) -> None:
@@ -85,6 +122,27 @@ def test_a_single_time_is_understood(text: str, moment: datetime) -> None:
 def test_what_is_no_time_ahead_is_refused(text: str) -> None:
     with pytest.raises(Unclear):
         moment_of(text, NOW)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("yesterday 9:00", "26 November 2026, 09:00 has passed."),
+        ("2020-01-01 10:00", "1 January 2020, 10:00 has passed."),
+        ("3 March 2026", "3 March 2026, 09:00 has passed."),
+        ("this morning", "27 November 2026, 09:00 has passed."),
+        ("61", "not understood"),
+    ],
+)
+def test_a_time_that_has_passed_is_said_to_have_passed(text: str, why: str) -> None:
+    with pytest.raises(Unclear, match=why):
+        moment_of(text, NOW)
+
+
+@pytest.mark.parametrize("text", ["every 2 weeks", "every other Monday", "every second day 8:00", "every two days"])
+def test_what_comes_every_second_time_is_answered_with_what_can_be_had(text: str) -> None:
+    with pytest.raises(Unclear, match="on the 1st and 15th of every month"):
+        rule_of(text)
 
 
 def test_days_end_at_the_same_time_on_the_wall_and_hours_do_not() -> None:

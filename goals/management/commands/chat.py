@@ -1,5 +1,7 @@
-"""manage.py chat EMAIL [--goal TITLE]: talk with an agent in the terminal."""
+"""manage.py chat EMAIL [--goal TITLE]: talk with an agent in the terminal, or send it what comes through a pipe."""
 
+import contextlib
+import sys
 from typing import Any
 from uuid import UUID
 
@@ -15,7 +17,10 @@ from goals.models import Goal
 
 
 class Command(BaseCommand):
-    help = "Talk with your assistant, or with the agent of a goal. Ctrl-C stops the run, once more leaves."
+    help = (
+        "Talk with your assistant, or with the agent of a goal. Ctrl-C stops the run, once more leaves. "
+        "What comes through a pipe or from a file is one message."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("email")
@@ -26,8 +31,22 @@ class Command(BaseCommand):
     def handle(self, *args: Any, email: str, goal: str | None, **options: Any) -> None:
         user = person(email)
         agent = assistant_of(user) if goal is None else _goal(user, goal)
+        conversation = Conversation(agent.thread)
+        if not sys.stdin.isatty():
+            self._send(conversation, sys.stdin.read())
+            return
+        with contextlib.suppress(ImportError):
+            import readline  # noqa: F401 (input() then edits its line, and knows those before)
         self.stdout.write(f"{agent.name()}. Ctrl-C stops a run, an empty line or Ctrl-D leaves.")
-        self._talk(Conversation(agent.thread))
+        self._talk(conversation)
+
+    def _send(self, conversation: Conversation, text: str) -> None:
+        try:
+            self._answer(conversation, text.strip())
+        except Refused as refusal:
+            raise CommandError(refusal.message) from refusal
+        except KeyboardInterrupt:
+            self.stdout.write("")
 
     def _talk(self, conversation: Conversation) -> None:
         while text := self._asked():

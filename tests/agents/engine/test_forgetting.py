@@ -1,6 +1,7 @@
 """What relied on a source is listed, and goes in one deed that can be undone (mission E5)."""
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -8,6 +9,7 @@ from uuid import UUID
 import pytest
 from django.conf import settings
 from django.test import Client
+from django.utils import timezone
 
 from agents import services
 from agents.engine import archiving, jobs
@@ -163,6 +165,9 @@ def test_only_what_was_ticked_goes_and_only_what_relied_on_it(goal: Goal, say: S
 def test_a_message_a_file_and_a_document(goal: Goal, say: Say, llm: LLMServer) -> None:
     does(say, llm, LEARN, said="I only run in the morning")
     message = ThreadMessage.objects.get(content="I only run in the morning")
+    message.created_at = datetime(2026, 11, 29, 23, 30, tzinfo=UTC)
+    with timezone.override("Europe/Berlin"):
+        assert of_message(message).label == "your message of 30 November 2026, 00:30"
     assert listed(of_message(message)) == [("learning", "Runs in the morning.", True)]
     files.write(goal.thread_id, "docs/plan.txt", iter([b"x"]), files.Hand(Writer.USER))
     does(say, llm, ("read_file", {"path": "docs/plan.txt"}), WRITE)

@@ -15,7 +15,16 @@ from tests.agents.providers.conftest import Heard
 from tools.base import ToolSpec
 from tools.cancel import Cancelled, CancelToken
 
-ALL = ("create_note", "search_notes", "list_notes", "list_recent_actions", "undo_action", "create_task", "send_message")
+ALL = (
+    "create_note",
+    "search_notes",
+    "list_notes",
+    "list_recent_actions",
+    "undo_action",
+    "manage_learning",
+    "create_task",
+    "send_message",
+)
 
 
 def _ask(*messages: Message, tools: tuple[str, ...] = ALL, system: str = "") -> Heard:
@@ -86,8 +95,6 @@ def test_undo_takes_back_the_newest_that_can_be_and_was_no_undo_itself() -> None
         ("Save this: code is 1234", "Code is 1234"),
         ("Make a packing list for Iceland", "Packing list for Iceland"),
         ("I'd like a note about gardening", "Gardening"),
-        ("remember that I prefer morning trains", "Remember: I prefer morning trains"),
-        ("Please don't forget: Ana is allergic to nuts!", "Remember: Ana is allergic to nuts"),
         ("On Friday, remind me to water the plants", "Reminder: water the plants"),
     ],
 )
@@ -195,9 +202,22 @@ def test_a_background_task_looks_at_the_notes_and_writes_a_report(system: str, t
     assert "Camping by the lake" in report
 
 
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        ("remember that I prefer morning trains", "I prefer morning trains"),
+        ("Please don't forget: Ana is allergic to nuts!", "Ana is allergic to nuts"),
+    ],
+)
+def test_what_is_to_be_remembered_is_kept_in_mind(words: str, text: str) -> None:
+    call = _call(words)
+    assert (call.name, call.arguments) == ("manage_learning", {"text": text})
+    assert "stands under **Memory**" in _answer(words, call)
+
+
 def test_the_report_of_a_background_task_is_passed_on() -> None:
     report = "<time>Friday</time>\n<task_report># Report: Good places to camp\n\nUndo nothing.</task_report>"
-    assert "**Report: Good places to camp**" in _ask(user("hi"), assistant("Hello!"), user(report)).text
+    assert "**Good places to camp**" in _ask(user("hi"), assistant("Hello!"), user(report)).text
 
 
 def test_a_goal_about_working_alone_makes_no_background_task() -> None:
