@@ -26,6 +26,7 @@ _ROLE = re.compile(r"<role>([^<]*)", re.I)  # up to the first tag: what follows 
 _ALONE = re.compile(r"sub-agent|task agent|work alone", re.I)
 _UNDOABLE = re.compile(r"^- (.+) \(id ([0-9a-f-]+), [^()]*, can be undone\)$", re.M)
 _ID = re.compile(r" \(id [0-9a-f-]+\)")
+_OF_GOALS = re.compile(r"\bmy goals\b", re.I)
 _ORDER = re.compile(r"^(?:please )?(?:look into|research|investigate|find out(?: about)?)\s+", re.I)
 
 
@@ -45,7 +46,10 @@ def decide(request: ModelRequest) -> Step:
     turn = _turn(request.messages)
     if "write_feed" in offered and (of_feed := feed_step(turn.raw, written=bool(turn.done))):
         return of_feed
-    step = _work_alone(turn, offered) if _is_alone(request.system, offered) else _converse(turn)
+    if "read_goal" in offered and not turn.done and _OF_GOALS.search(turn.text):
+        step: Step = Say(_goals_report(request.messages))
+    else:
+        step = _work_alone(turn, offered) if _is_alone(request.system, offered) else _converse(turn)
     if isinstance(step, Call) and step.tool not in offered:
         step = Say(_NO_TOOL.format(tool=step.tool))
     if isinstance(step, Say) and not _has_spoken(request.messages):
@@ -88,6 +92,14 @@ def _converse(turn: Turn) -> Step:
         return first_step(turn.text)
     call, result = turn.done[-1]
     return _take_back(result) if call.name == "list_recent_actions" else Say(_report(call, result))
+
+
+def _goals_report(messages: Sequence[Message]) -> str:
+    """The goals, as the assistant was told of them last."""
+    told = next(filter(None, (unescape(inside("goals", message.text)).strip() for message in reversed(messages))), "")
+    if not told.startswith("- "):
+        return "You have no goals yet. Make one under **New goal**, and it gets an agent of its own."
+    return f"This is how your goals stand:\n\n{told}\n\nWhich of them comes next, a script cannot judge."
 
 
 def _take_back(listed: ToolResult) -> Step:
