@@ -8,7 +8,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from config.environment import Env
 from config.mail import mailer, sender
-from tests.config.running import Program
+from tests.config.running import Program, open_folder
 
 ROOT = Path(__file__).parents[2]
 # For tests and for developers.
@@ -69,3 +69,12 @@ def test_it_is_one_line(name: str, value: str) -> None:
     assert "Traceback" not in program.output
     assert name in program.output
     assert program.output.startswith("The settings are not right: ")
+
+
+@pytest.mark.programs
+def test_bin_up_says_it_without_a_traceback() -> None:
+    with open_folder() as folder:
+        program = Program("manage.py", "up", "--data", str(folder), "--port", "0", WAYMARK_EMAIL_FROM="nonsense")
+        assert program.end() == 1
+    assert "The settings are not right: WAYMARK_EMAIL_FROM" in program.output
+    assert "Traceback" not in program.output
