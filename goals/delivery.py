@@ -160,7 +160,7 @@ def _note(receipts: Sequence[Receipt], outcome: Outcome) -> None:
     """What came of sending. A device that was quick may have said before that it has shown it."""
     if outcome.state != ReceiptState.SENT:
         first, detail = receipts[0], outcome.detail
-        log.warning("notice not sent", channel=first.channel, state=outcome.state, detail=detail, receipt=first.pk)
+        log.warning("notice not sent", channel=first.channel, state=outcome.state, detail=detail, receipt=str(first.pk))
     for receipt in receipts:
         state = outcome.state
         if state == ReceiptState.LATER and receipt.tries >= TRIES:
