@@ -2,7 +2,9 @@
 
 from tools.models import ApprovalQuerySet
 
-OWNERS = ("thread__goals_goal", "thread__agents_useragent", "thread__agents_agenttask")
+KINDS = ("goals_goal", "agents_useragent", "agents_agenttask")
+"""Of a thread, whose it is."""
+OWNERS = tuple(f"thread__{kind}" for kind in KINDS)
 
 
 def with_actions(approvals: ApprovalQuerySet) -> ApprovalQuerySet:

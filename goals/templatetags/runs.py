@@ -7,6 +7,7 @@ from django.utils.translation import gettext as _
 
 from goals.context import conversation_of
 from goals.outlook_words import figure as written
+from goals.owners import KINDS
 from memory.models import AgentRun, RunStatus
 from memory.text import clip, without_marks
 from tools.models import AgentAction
@@ -26,7 +27,6 @@ _MARKS = {
     RunStatus.FAILED: "failed",
     RunStatus.CANCELLED: "undone",
 }
-_OWNERS = ("goals_goal", "agents_useragent", "agents_agenttask")
 
 
 @register.filter
@@ -68,7 +68,7 @@ def trigger_words(run: AgentRun) -> str:
 @register.filter
 def whose(run: AgentRun | AgentAction) -> str:
     """The name of the agent that ran or acted; the view has loaded the three kinds with it."""
-    for owner in _OWNERS:
+    for owner in KINDS:
         agent = getattr(run.thread, owner, None)
         if agent is not None:
             return str(agent.name())
