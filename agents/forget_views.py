@@ -1,50 +1,22 @@
 """Forgetting a source: what relied on it, and what of that goes (mission E5)."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterator, Sequence
+from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
-from django.contrib.auth.models import User
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
+from agents.forgettable import BASES
 from agents.pages import done_at
-from agents.services import assistant_of
 from agents.signed_in import SignedInRequest, signed_in
-from memory.models import AgentHistory, Document, Learning, Note, Source, Thread, ThreadMessage
-from tools.forgetting import Basis, Relied, forget, of_document, of_file, of_message, of_note, of_session, relied_on
+from memory.models import Document, Learning, Thread
+from tools.forgetting import Basis, Relied, forget, of_file, relied_on
 from tools.restoring import CannotRestore
-
-
-def message_basis(user: User, pk: UUID) -> Basis:
-    mine = ThreadMessage.objects.for_user(user).filter(source=Source.USER).select_related("thread")
-    return of_message(get_object_or_404(mine, pk=pk))
-
-
-def note_basis(user: User, pk: UUID) -> Basis:
-    return of_note(get_object_or_404(Note.objects.for_user(user).select_related("thread"), pk=pk))
-
-
-def document_basis(user: User, pk: UUID) -> Basis:
-    found = get_object_or_404(Document.objects.for_user(user).select_related("thread"), pk=pk)
-    return of_document(found, found.thread or assistant_of(user).thread)
-
-
-def session_basis(user: User, pk: UUID) -> Basis:
-    mine = AgentHistory.objects.for_user(user).done().select_related("thread")
-    return of_session(get_object_or_404(mine, pk=pk))
-
-
-BASES: Final[Mapping[str, Callable[[User, UUID], Basis]]] = {
-    "message": message_basis,
-    "note": note_basis,
-    "document": document_basis,
-    "session": session_basis,
-}
 
 
 @require_http_methods(["GET", "POST"])

@@ -54,7 +54,7 @@ class LockedCall:
             self._tell_decision(state, reason)
         self.announce()
 
-    def settle_unknown(self, user_id: int, resolution: Resolution) -> None:
+    def settle_unknown(self, user_id: int | None, resolution: Resolution) -> None:
         """
         Raises:
             Refused: somebody has settled it already.

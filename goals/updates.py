@@ -8,7 +8,6 @@ one begins there. What was committed about then may be told twice; its id says s
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from decimal import Decimal
 from enum import StrEnum
 from itertools import chain
 from typing import Final, Literal
@@ -17,12 +16,11 @@ from uuid import UUID
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import connection
-from django.db.models import Count, Q, Sum
+from django.db.models import Q
 from django.urls import reverse
 
 from agents.live.cards import target
 from agents.live.steps import intention, sentence
-from agents.models import CallStatus, ModelCall
 from agents.services import NOTICE
 from goals.headline import headline
 from goals.inbox import outcome
@@ -76,15 +74,6 @@ class Update:
     of: Literal["message", "action"]
 
 
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """Of calls of models: `known` is the part in US dollars that is known, `unpriced` how many are not in it."""
-
-    calls: int
-    known: Decimal
-    unpriced: int
-
-
 def horizon() -> datetime:
     """A moment before which everything is committed that bears an earlier time: PostgreSQL's clock, or the beginning of
     the oldest transaction that may still write. A statement that has waited for longer than a minute before its
@@ -112,14 +101,6 @@ def updates(user: User, since: datetime, threads: Collection[UUID]) -> list[Upda
     found = chain(_said(threads, since), _done(user, since), _asked(user, since), _decided(user, since))
     mine = (update for update in found if update.thread in threads)
     return sorted(mine, key=lambda update: (update.at, update.id), reverse=True)
-
-
-def cost(user: User, since: datetime) -> Cost:
-    """What models have cost since a moment, also those that sum up, and agents that were deleted since."""
-    mine = Q(run__thread__user=user) | Q(thread__user=user) | Q(user=user)
-    calls = ModelCall.objects.filter(mine, created_at__gte=since).exclude(status=CallStatus.STARTED)
-    sums = calls.aggregate(n=Count("pk"), known=Sum("cost"), unpriced=Count("pk", filter=Q(cost=None)))
-    return Cost(sums["n"], sums["known"] or Decimal(0), sums["unpriced"])
 
 
 def answers() -> MessageQuerySet:

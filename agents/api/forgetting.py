@@ -9,7 +9,7 @@ from rest_framework.response import Response
 
 from agents.api.base import Access, ApiView
 from agents.api.schema import documented
-from agents.forget_views import BASES
+from agents.forgettable import BASES
 from agents.refusals import Refused
 from agents.serializers import ActionShape, Strict
 from tools.forgetting import KINDS, Basis, Relied, forget, relied_on

@@ -97,15 +97,16 @@ class Messages(ThreadView):
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """Who was let in to which stream."""
+    """A device that was let in to a stream. thread_id: of the conversation; None: of all that is its user's."""
 
-    thread_id: UUID
     device_id: UUID
+    thread_id: UUID | None = None
 
     def still(self) -> bool:
-        """Whether the device is still signed in and the thread still its user's."""
+        """Whether it is still signed in, and the thread still its user's."""
         devices = DeviceToken.objects.filter(pk=self.device_id, user__is_active=True)
-        return devices.filter(user__threads=self.thread_id).exists()
+        mine = devices.filter(user__threads=self.thread_id) if self.thread_id else devices
+        return mine.exists()
 
 
 class Events(ThreadView):
@@ -129,10 +130,11 @@ class Events(ThreadView):
     )
     def get(self, request: Request, **kwargs: Any) -> HttpResponseBase:
         assert isinstance(request.auth, DeviceToken)
-        admitted = Admitted(self.thread().pk, request.auth.pk)
+        thread = self.thread()
+        admitted = Admitted(request.auth.pk, thread.pk)
         if seats.are_taken(self.user.pk):
             raise Throttled(60)
-        return event_stream(admitted.thread_id, self.user.pk, _cursor(request), admitted.still)
+        return event_stream(thread.pk, self.user.pk, _cursor(request), admitted.still)
 
 
 class AssistantThread(ThreadView):

@@ -9,7 +9,7 @@ from django.conf import settings
 from django.db import connection
 from django.utils import timezone
 
-from agents.engine.health import files, money, runs, tasks, threads
+from agents.engine.health import calls, files, money, runs, tasks, threads
 from agents.engine.health.finding import Check, Finding
 from agents.models import HealthReport
 from memory.locks import HEALTH_LOCK
@@ -33,6 +33,7 @@ CHECKS: Sequence[Check] = (
     Check("wrong_budgets", "Budgets that hold wrongly", money.wrong_budgets),
     Check("lost_workspaces", "Files of agents that are gone", files.lost_workspaces),
     Check("staged_files", "Files that will not be written", files.staged_files),
+    Check("unknown_calls", "Unknown outcomes to look up", calls.unknown_calls),
     Check("zombie_jobs", "RQ jobs of runs that are over", runs.zombie_jobs),
 )
 

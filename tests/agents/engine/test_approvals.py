@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from agents import decisions, services
 from agents.engine import bell, jobs, sweeper
+from agents.engine.health import monitor
 from agents.engine.leases import leases
 from agents.proposed_call import ProposedCall
 from agents.refusals import Refused
@@ -373,6 +374,46 @@ def test_a_verifiable_call_can_be_checked_by_its_user(
     assert "did happen" in llm.requests[-1].last_user_text
     assert world.texts("book") == ["secret"]
     assert_quiet(goal, llm)
+
+
+def test_a_verifiable_call_is_checked_by_itself_more_and_more_seldom(
+    goal: Goal, say: Say, rung: list[UUID], llm: LLMServer, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[object, ...]] = []
+
+    def ring(job: str, *arguments: object, user: int | None = None) -> bool:
+        asked.extend([arguments] if job == "check" else [])
+        return True
+
+    monkeypatch.setattr(bell, "_ring", ring)
+    action = unknown_call(goal, say, llm, "book", "secret")
+
+    def looks(minutes: float) -> bool:
+        """Whether the monitor asks when the call has ended so long ago."""
+        asked.clear()
+        with rewriting():
+            AgentAction.objects.update(finished_at=timezone.now() - timedelta(minutes=minutes))
+        monitor.examine(fix=True)
+        return asked == [(str(action.pk), None)]
+
+    assert [looks(minutes) for minutes in (1, 6, 11, 16, 21, 26, 38, 41, 3000)] == [
+        *(False, True, True, False, True, False, False, True, False)
+    ]
+    AgentRun.objects.update(finished_at=None)
+    assert not looks(6), "its run may still look it up"
+    AgentRun.objects.update(finished_at=timezone.now())
+    jobs.check(str(action.pk), None)
+    action.refresh_from_db()
+    assert action.status == "unknown", "the other side does not answer the first time"
+    jobs.check(str(action.pk), None)
+    action.refresh_from_db()
+    assert (action.status, action.resolution, action.resolved_by) == ("done", "checked", None)
+    assert not looks(6)
+    assert not rung, "nobody is woken for it"
+    llm.script([Reply(text="It is booked.")])
+    say("And?")
+    assert "did happen, do not repeat it" in llm.requests[-1].last_user_text
+    assert world.texts("book") == ["secret"]
 
 
 def test_a_dead_worker_among_waiting_calls_leaves_them_waiting(
