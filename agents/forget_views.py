@@ -15,6 +15,7 @@ from agents.forgettable import BASES
 from agents.pages import done_at
 from agents.signed_in import SignedInRequest, signed_in
 from memory.models import Document, Learning, Thread
+from memory.text import clean
 from tools.forgetting import Basis, Relied, forget, of_file, relied_on
 from tools.restoring import CannotRestore
 
@@ -32,7 +33,7 @@ def forget_source(request: SignedInRequest, kind: str, source_id: UUID) -> HttpR
 def forget_file(request: SignedInRequest, thread_id: UUID) -> HttpResponse:
     """Of the file at `?path=` in the workspace of an agent."""
     thread = get_object_or_404(Thread.objects.for_user(request.user), pk=thread_id)
-    return _page(request, "file", of_file(thread, request.GET.get("path", "")))
+    return _page(request, "file", of_file(thread, clean(request.GET.get("path", ""))))
 
 
 def _page(request: SignedInRequest, kind: str, basis: Basis) -> HttpResponse:

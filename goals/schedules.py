@@ -24,6 +24,8 @@ from memory.text import clean
 
 MOST: Final = 50
 """Of one agent."""
+FOLLOW_UPS: Final = 10
+"""Those of them that it sets itself: whatever it has read, it neither wakes itself without end nor takes all room."""
 REVIEW_AFTER: Final = timedelta(minutes=15)
 AHEAD: Final = "x.thread_id = %(thread)s AND x.next_at IS NOT NULL AND x.kind = ANY(%(kinds)s) ORDER BY x.next_at"
 
@@ -78,9 +80,11 @@ def follow_up(thread: Thread, at: datetime, intent: str, sources: Sequence[str] 
 def _added(schedule: Schedule) -> Schedule:
     with transaction.atomic():
         Thread.objects.select_for_update(no_key=True).get(pk=schedule.thread_id)
-        mine = Schedule.objects.filter(thread=schedule.thread_id).set_by_somebody()
-        if mine.exclude(next_at=None, paused=False).count() >= MOST:
+        mine = Schedule.objects.filter(thread=schedule.thread_id).set_by_somebody().exclude(next_at=None, paused=False)
+        if mine.count() >= MOST:
             raise Refused("too_many", _("An agent may have %(n)d times at most.") % {"n": MOST})
+        if schedule.author == Author.AGENT and mine.filter(author=Author.AGENT).count() >= FOLLOW_UPS:
+            raise Refused("too_many", f"You have {FOLLOW_UPS} follow-ups that are still to come. Drop one first.")
         schedule.save(force_insert=True)
     return schedule
 

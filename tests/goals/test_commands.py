@@ -182,6 +182,8 @@ def test_chat_finds_a_goal_by_how_its_title_begins(user: User, types: Callable[.
         chat(user, "--goal", "move")
     with pytest.raises(CommandError, match="has no goal sail"):
         chat(user, "--goal", "sail")
+    GoalFactory(user=user, title="Sail\x1b]0;root\x07 away")
+    assert chat(user, "--goal", "sail").startswith("Sail]0;root away. "), "nor does a title tell a terminal what to do"
 
 
 def test_what_is_refused_is_said_and_the_talk_goes_on(user: User, types: Callable[..., None]) -> None:

@@ -246,6 +246,7 @@ def test_nobody_else_forgets_it(goal: Goal, browser: Client) -> None:
     for address in addresses:
         assert browser.get(address).status_code == 404, address
         assert browser.post(address).status_code == 404, address
+    assert browser.get(f"/forget/file/{goal.thread_id}/?path=%00").status_code == 200
 
 
 def test_over_the_api(goal: Goal, say: Say, llm: LLMServer) -> None:
