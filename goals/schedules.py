@@ -1,6 +1,7 @@
 """Schedules: every write that a face or a tool may ask for (mission A12)."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
@@ -68,6 +69,8 @@ def _added(schedule: Schedule) -> Schedule:
         mine = Schedule.objects.filter(thread=schedule.thread_id).set_by_somebody()
         if mine.exclude(next_at=None, paused=False).count() >= MOST:
             raise Refused("too_many", _("An agent may have %(n)d times at most.") % {"n": MOST})
+        if schedule.rule and mine.filter(rule=schedule.rule, intent=schedule.intent).exists():
+            raise Refused("time", _("This time is set already."))
         schedule.save(force_insert=True)
     return schedule
 
@@ -153,6 +156,14 @@ def said(schedule: Schedule) -> str:
     if schedule.kind == ScheduleKind.HEARTBEAT:
         return _("after a while without a word")
     return _("once, %(moment)s") % {"moment": moment_said(schedule)}
+
+
+def typed(schedule: Schedule) -> str:
+    """A recurring time as its user can type it in again; nothing for what comes once."""
+    with suppress(when.Unclear):
+        if spoken_time.rule_of(words := said(schedule)) == schedule.rule:
+            return words
+    return schedule.rule
 
 
 def moment_said(schedule: Schedule) -> str:
