@@ -63,6 +63,14 @@ def figure_of(text: str, *, point: bool = False) -> float:
     return float(figure.replace(",", "."))
 
 
+def decoded(table: bytes) -> str:
+    """The text of a file of lines; of one that is no UTF-8 as Windows writes it in the west."""
+    try:
+        return table.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return table.decode("cp1252", "replace")
+
+
 def day_of(text: str) -> date:
     """Read a day like 2026-11-29 or 29.11.2026; a time after it is left out.
 
