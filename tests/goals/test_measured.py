@@ -238,7 +238,7 @@ def test_a_file_is_taken_in(client: Client, goal: Goal, coding: str) -> None:
     [
         ("2026-11-20, 76,9", "Line 1 can be read in two ways"),
         ("2026-11-20, 1,077.2", "Line 1 can be read in two ways"),
-        ("20.11.2026; 12.000", "Line 1 is not understood"),
+        ("20.11.2026; 12.000", "Line 1: “12.000” can be read in two ways: write 12000, or 12."),
         ("yesterday, 76.9", "Line 1 is not understood"),
         ("11/06/2026, 76.9", "Line 1 is not understood"),
         ("30.02.2026; 77", "Line 1 is not understood"),
