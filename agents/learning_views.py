@@ -130,5 +130,6 @@ def _page(request: SignedInRequest, agent: Agentable, *, typed: Typed | None = N
         "words": _sentence(done) if done else "",
         "here_again": reverse("memory", args=[agent.thread_id]),
         "typed": typed,
+        "opened": request.GET.get("open", ""),
     }
     return render(request, "agents/memory.html", page, status=status)

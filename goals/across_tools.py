@@ -87,7 +87,11 @@ class SearchEverything(Tool[Words]):
         return f"“{clip(arguments.query, 60)}”"
 
     def run(self, arguments: Words, context: ToolContext) -> Outcome:
-        hits = [hit for hit in search(thread_of(context).user, arguments.query) if hit.kind is not Kind.SKILL]
+        try:
+            found = search(thread_of(context).user, arguments.query)
+        except Refused as refused:
+            raise ToolError(refused.message) from refused
+        hits = [hit for hit in found if hit.kind is not Kind.SKILL]
         observation = "\n".join(map(_told, hits)) or "Nothing was found; try fewer or other words."
         threads = Thread.objects.filter(pk__in={hit.thread for hit in hits if hit.thread and hit.kind is not Kind.GOAL})
         for_all = Document.objects.filter(pk__in=[hit.id for hit in hits if hit.kind is Kind.DOCUMENT])

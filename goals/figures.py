@@ -25,6 +25,10 @@ _DAYS = (
 )
 
 
+class TwoWays(ValueError):
+    """A figure that can be read in two ways; in words for people."""
+
+
 def exact(value: float) -> str:
     """Every place of a value, and no exponent."""
     return f"{Decimal(repr(value)).normalize():f}"
@@ -49,7 +53,7 @@ def figure_of(text: str, *, point: bool = False) -> float:
     grouped = _GROUPED.fullmatch(figure)
     if grouped and not (point and grouped[3] == "."):
         sign, begin, _mark, end = grouped.groups()
-        raise ValueError(
+        raise TwoWays(
             _("“%(text)s” can be read in two ways: write %(plain)s, or %(point)s.")
             % {"text": figure, "plain": f"{sign}{begin}{end}", "point": typed(float(f"{sign}{begin}.{end}"))}
         )
@@ -61,6 +65,14 @@ def figure_of(text: str, *, point: bool = False) -> float:
     if not _FIGURE.fullmatch(figure):
         raise ValueError(_("“%(text)s” is not a figure. Write it like 72.5 or 72,5.") % {"text": clip(text, 40)})
     return float(figure.replace(",", "."))
+
+
+def decoded(table: bytes) -> str:
+    """The text of a file of lines; of one that is no UTF-8 as Windows writes it in the west."""
+    try:
+        return table.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return table.decode("cp1252", "replace")
 
 
 def day_of(text: str) -> date:
@@ -98,6 +110,8 @@ def measured_lines(text: str) -> Iterator[tuple[float, date, str]]:
                 )
             by_program = mark == "," and "-" in cells[0]
             yield figure_of(cells[1], point=by_program), day_of(cells[0]), ", ".join(cells[2:])
+        except TwoWays as two_ways:
+            raise Refused("line", _("Line %(n)d: %(why)s") % {"n": number, "why": two_ways}) from None
         except (ValueError, IndexError, csv.Error):
             raise Refused(
                 "line",

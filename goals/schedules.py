@@ -1,6 +1,7 @@
 """Schedules: every write that a face or a tool may ask for (mission A12)."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
@@ -85,6 +86,8 @@ def _added(schedule: Schedule) -> Schedule:
             raise Refused("too_many", _("An agent may have %(n)d times at most.") % {"n": MOST})
         if schedule.author == Author.AGENT and mine.filter(author=Author.AGENT).count() >= FOLLOW_UPS:
             raise Refused("too_many", f"You have {FOLLOW_UPS} follow-ups that are still to come. Drop one first.")
+        if schedule.rule and mine.filter(rule=schedule.rule, intent=schedule.intent).exists():
+            raise Refused("time", _("This time is set already."))
         schedule.save(force_insert=True)
     return schedule
 
@@ -169,6 +172,14 @@ def said(schedule: Schedule) -> str:
     if schedule.kind == ScheduleKind.HEARTBEAT:
         return _("after a while without a word")
     return _("once, %(moment)s") % {"moment": moment_said(schedule)}
+
+
+def typed(schedule: Schedule) -> str:
+    """A recurring time as its user can type it in again; nothing for what comes once."""
+    with suppress(when.Unclear):
+        if spoken_time.rule_of(words := said(schedule)) == schedule.rule:
+            return words
+    return schedule.rule
 
 
 def moment_said(schedule: Schedule) -> str:

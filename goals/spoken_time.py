@@ -193,7 +193,7 @@ def _days(said: str) -> str | None:
 def _days_of_the_year(said: str) -> str | None:
     """The same of "the 1st and 15th of every month", "the first Monday of the month", "every 3 March"."""
     said = re.sub(r"^(?:every month|monthly) (on .+)$", r"\1 of every month", said)
-    if found := re.fullmatch(rf"(?:on )?(?:the |days? )?(\d[\w ]*?){OF_THE_MONTH}", said):
+    if found := re.fullmatch(rf"(?:on )?(?:the )?(?:days? )?(\d[\w ]*?){OF_THE_MONTH}", said):
         days = [re.fullmatch(r"(\d{1,2})(?:st|nd|rd|th)?", day) for day in re.split(r"(?: and)?(?: the)? ", found[1])]
         numbers = sorted({int(day[1]) if day else 0 for day in days})
         return f"{','.join(map(str, numbers))} * *" if 1 <= numbers[0] <= numbers[-1] <= 28 else None

@@ -78,6 +78,7 @@ urlpatterns = [
     path("goals/<uuid:goal_id>/kept/<str:kind>/<uuid:record_id>/delete/", parts.record_delete, name="record_delete"),
     path("threads/<uuid:thread_id>/schedule/", schedules.thread_schedules, name="thread_schedules"),
     path("threads/<uuid:thread_id>/schedule/add", schedules.schedule_add, name="schedule_add"),
+    path("schedules/<uuid:schedule_id>/change", schedules.schedule_change, name="schedule_change"),
     path("schedules/<uuid:schedule_id>/pause", schedules.schedule_pause, name="schedule_pause"),
     path("schedules/<uuid:schedule_id>/resume", schedules.schedule_resume, name="schedule_resume"),
     path("schedules/<uuid:schedule_id>/now", schedules.schedule_now, name="schedule_now"),

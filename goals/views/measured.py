@@ -14,13 +14,15 @@ from agents.refusals import Refused
 from agents.signed_in import SignedInRequest, signed_in
 from goals import deeds, measuring
 from goals.chart import chart
-from goals.figures import typed
+from goals.figures import decoded, typed
 from goals.forms import MeasurementForm, TargetForm
 from goals.measured import Measurement, Target
 from goals.models import Goal
 from goals.outlook_words import words_of
 
 SHOWN = 200
+LARGEST_TABLE = 1_000_000
+"""Bytes: far more than as many lines as are kept."""
 
 
 @require_GET
@@ -67,6 +69,8 @@ def measurement_add(request: SignedInRequest, goal_id: UUID) -> HttpResponse:
 @signed_in
 def measurements_import(request: SignedInRequest, goal_id: UUID) -> HttpResponse:
     goal, text = _goal(request, goal_id), request.POST.get("lines", "")
+    if table := request.FILES.get("table"):
+        text = decoded(table.read(LARGEST_TABLE))
     try:
         taken = deeds.take_in(goal.thread, text)
     except Refused as refused:

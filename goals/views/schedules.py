@@ -24,10 +24,12 @@ from memory.text import newlines
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A schedule on the page. said: when it comes, in words. run: what its last time has begun, if that is there."""
+    """A schedule on the page. said: when it comes, in words. time: the same as it can be typed in; empty for what comes
+    once. run: what its last time has begun, if that is there."""
 
     schedule: Schedule
     said: str
+    time: str
     run: AgentRun | None
 
 
@@ -54,6 +56,26 @@ def schedule_add(request: SignedInRequest, thread_id: UUID) -> HttpResponse:
         return _page(request, thread, problem=refused.message, typed=given.dict(), status=422)
     messages.success(request, " ".join([_("Set: %(time)s.") % {"time": schedules.said(made)}, *_next(made)]))
     return redirect("thread_schedules", thread_id)
+
+
+@require_POST
+@signed_in
+def schedule_change(request: SignedInRequest, schedule_id: UUID) -> HttpResponse:
+    schedule, given = _schedule(request, schedule_id), request.POST
+    time = given.get("time", "").strip()
+    try:
+        deeds.change_time(
+            schedule,
+            time=time if time and time != schedules.typed(schedule) else None,
+            intent=newlines(given.get("intent", "")),
+            only_if_changed="only_if_changed" in given,
+        )
+    except Refused as refused:
+        wrong = given.dict() | {"schedule": schedule.pk, "problem": refused.message}
+        return _page(request, schedule.thread, changed=wrong, status=422)
+    schedule.refresh_from_db()
+    messages.success(request, _("Changed: %(time)s.") % {"time": schedules.said(schedule)})
+    return redirect("thread_schedules", schedule.thread_id)
 
 
 @require_POST
@@ -127,6 +149,7 @@ def _page(
     *,
     problem: str = "",
     typed: dict[str, str] | None = None,
+    changed: dict[str, object] | None = None,
     status: int = 200,
 ) -> HttpResponse:
     listed = list(Schedule.objects.filter(thread=thread).set_by_somebody())
@@ -137,12 +160,19 @@ def _page(
         "thread": thread,
         "here": agent.pk,
         "lines": [
-            Line(each, schedules.said(each), runs.get(each.last_run) if each.last_run else None) for each in listed
+            Line(
+                each,
+                schedules.said(each),
+                schedules.typed(each),
+                runs.get(each.last_run) if each.last_run else None,
+            )
+            for each in listed
         ],
         "longest": Schedule.INTENT_LENGTH,
         "problem": problem,
         "zone": zone_of(thread.user_id).key,
         "typed": typed or {},
         "meant": _meant(thread, typed.get("time", "")) if typed and not problem else "",
+        "changed": changed or {},
     }
     return render(request, "goals/schedules.html", page, status=status)

@@ -15,7 +15,7 @@ from goals import measuring, schedules
 from goals.deeds import MOST_UNDONE
 from goals.models import Goal, Measurement, Schedule, Target
 from memory.models import Thread
-from tests.factories import bearer
+from tests.factories import GoalFactory, bearer
 from tests.locks import waiting
 from tests.processes import wait_until
 from tools.models import AgentAction
@@ -65,6 +65,7 @@ def test_each_deed_is_on_record_and_taken_back_and_done_again(press: Press, clie
     (weekly,) = Schedule.objects.all()
     do(f"/schedules/{weekly.pk}/pause")
     do(f"/schedules/{weekly.pk}/resume")
+    do(f"/schedules/{weekly.pk}/change", time="every Monday 8:00", intent="Sum up, shortly.")
     do(times, time="in 3 days")
     do(f"/schedules/{weekly.pk}/delete")
     do(f"{measured}target", name="Weight", value=60, unit="kg", deadline=DEADLINE)
@@ -74,7 +75,7 @@ def test_each_deed_is_on_record_and_taken_back_and_done_again(press: Press, clie
     do(f"{measured}{Measurement.objects.first().pk}/delete")  # type: ignore[union-attr]
     do(f"{measured}drop")
     assert [deed.summary for deed in deeds][:2] == ["every Monday 08:00: Sum up."] * 2
-    assert deeds[8].summary == "63 on 2026-11-02 and 1 more"
+    assert deeds[9].summary == "63 on 2026-11-02 and 1 more"
 
     for deed, before in zip(reversed(deeds), reversed(states[:-1]), strict=True):
         client.post(f"/actions/{deed.pk}/undo")
@@ -84,6 +85,24 @@ def test_each_deed_is_on_record_and_taken_back_and_done_again(press: Press, clie
         assert state() == after, deed.tool
     goal.thread.refresh_from_db()
     assert "The user has paused a time of yours: every Monday 08:00: Sum up." in goal.thread.news
+
+
+def test_a_time_is_changed_where_it_stands(press: Press, client: Client, goal: Goal) -> None:
+    page = f"/threads/{goal.thread_id}/schedule/"
+    press(f"{page}add", time="every Monday 8:00", intent="Sum up.")
+    press(f"{page}add", time="in 3 days", intent="Ask.")
+    weekly, once = Schedule.objects.order_by("created_at")
+    assert 'value="every Monday 08:00"' in client.get(page).text
+    wrong = client.post(f"/schedules/{weekly.pk}/change", {"time": "sometimes", "intent": "Add up."})
+    assert (wrong.status_code, "not understood" in wrong.text, "Add up." in wrong.text) == (422, True, True)
+    client.post(f"/schedules/{weekly.pk}/change", {"time": "every Friday 9:00", "intent": "", "only_if_changed": "on"})
+    client.post(f"/schedules/{once.pk}/change", {"time": "", "intent": "Ask again."})
+    Schedule.objects.filter(pk=weekly.pk).get(rule="0 9 * * 5", intent="", only_if_changed=True)
+    Schedule.objects.filter(pk=once.pk).get(next_at=once.next_at, intent="Ask again.", only_if_changed=False)
+    again = client.post(f"{page}add", {"time": "fridays 9"})
+    assert (again.status_code, "set already" in again.text, Schedule.objects.count()) == (422, True, 2)
+    theirs = schedules.add(GoalFactory.create().thread, "every day 8:00")
+    assert client.post(f"/schedules/{theirs.pk}/change", {"time": "every day 9:00"}).status_code == 404
 
 
 def test_what_recurs_can_be_undone_after_it_has_come_and_comes_again_when_it_is_put_back(

@@ -4,6 +4,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -219,12 +220,25 @@ def test_what_tables_write_is_taken_in(goal: Goal, line: str, read: tuple[float,
     assert (made.value, made.day.isoformat(), made.note) == read
 
 
+@pytest.mark.parametrize("coding", ["utf-8", "utf-8-sig", "cp1252"])
+def test_a_file_is_taken_in(client: Client, goal: Goal, coding: str) -> None:
+    page = f"/goals/{goal.pk}/measured/"
+    client.post(f"{page}target", {"name": "Weight", "value": "70", "deadline": "2099-01-01"})
+    lines = "Datum;Gewicht;Notiz\r\n01.11.2026;78,4;fr\u00fch\r\n02.11.2026;78,1;\r\n"
+    file = SimpleUploadedFile("weight.csv", lines.encode(coding), "text/csv")
+    answer = client.post(f"{page}import", {"lines": "", "table": file}, follow=True)
+    assert "2 measurements taken in." in answer.text
+    assert list(Measurement.objects.values_list("value", "note")) == [(78.4, "fr\u00fch"), (78.1, "")]
+    file = SimpleUploadedFile("picture.csv", bytes(range(256)))
+    assert client.post(f"{page}import", {"lines": "", "table": file}).status_code == 422
+
+
 @pytest.mark.parametrize(
     ("line", "said"),
     [
         ("2026-11-20, 76,9", "Line 1 can be read in two ways"),
         ("2026-11-20, 1,077.2", "Line 1 can be read in two ways"),
-        ("20.11.2026; 12.000", "Line 1 is not understood"),
+        ("20.11.2026; 12.000", "Line 1: “12.000” can be read in two ways: write 12000, or 12."),
         ("yesterday, 76.9", "Line 1 is not understood"),
         ("11/06/2026, 76.9", "Line 1 is not understood"),
         ("30.02.2026; 77", "Line 1 is not understood"),

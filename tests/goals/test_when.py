@@ -50,6 +50,7 @@ NOW = datetime(2026, 11, 27, 14, 30, tzinfo=BERLIN)  # a Friday
 )
 def test_what_people_write_is_understood_and_said_back(text: str, rule: str, back: str) -> None:
     assert (rule_of(text), said(rule)) == (rule, back)
+    assert back.startswith("by the rule") or rule_of(back) == rule
 
 
 @pytest.mark.parametrize(
