@@ -47,6 +47,7 @@ class ReadDocument(Tool[Reading]):
         "file-text", "Read a document", "Reading a document", "Read a document", "Could not read the document"
     )
     audience = frozenset({Audience.CONVERSATION})
+    reads = "document"
     Arguments = Reading
 
     def subject(self, arguments: Reading) -> str:
