@@ -23,7 +23,8 @@ logger = logging.getLogger(__name__)
 
 
 # What of a service's refusals is not the request's fault.
-STATUSES = dict.fromkeys(("too_many_queued", "too_many_waiting", "attachments_busy"), status.HTTP_429_TOO_MANY_REQUESTS)
+BUSY = ("too_many_queued", "too_many_waiting", "too_many_searches", "attachments_busy")
+STATUSES = dict.fromkeys(BUSY, status.HTTP_429_TOO_MANY_REQUESTS)
 OUR_FAULT = "Something went wrong on our side."
 AWAY = "The database cannot be reached. Try again."
 

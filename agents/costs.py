@@ -6,7 +6,7 @@
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import astuple, dataclass
-from datetime import datetime, tzinfo
+from datetime import UTC, datetime, tzinfo
 from decimal import Decimal
 from enum import StrEnum
 from typing import Any, Self
@@ -100,6 +100,11 @@ def spent(by: By, period: Period, user: User | None = None) -> Sums:
         for *key, spending in _rows(_calls(path, period, user), _keys(by, path, period.zone)):
             sums[tuple(key)] += spending
     return dict(sums)
+
+
+def spent_since(user: User, since: datetime) -> Spending:
+    """All that a user's agents have come to since a moment, also those that sum up, and those deleted since."""
+    return total(spent(By.USER, Period(since, datetime.max.replace(tzinfo=UTC), UTC), user))
 
 
 def _calls(path: str, period: Period, user: User | None) -> QuerySet[ModelCall]:

@@ -23,6 +23,7 @@ from agents.refusals import Refused
 from memory.marks import mark
 from memory.messages import ToolUse
 from memory.models import STOPPED, Thread
+from memory.news import tell
 from memory.pool import orm_connection
 from memory.text import clean
 from tools import registry, trust
@@ -159,9 +160,13 @@ def resolve(action: AgentAction, user: User, resolution: Resolution) -> None:
             _have_checked(action, user)
 
 
-def check(action_id: UUID, user_id: int) -> None:
+def check(action_id: UUID, user_id: int | None) -> None:
     """Look up what became of a call with an unknown outcome, and tell user and agent. A job: it may take a while, and
-    what was settled meanwhile stays so."""
+    what was settled meanwhile stays so.
+
+    Args:
+        user_id: who asks; None: nobody, so the agent is not woken for it.
+    """
     action = AgentAction.objects.select_related("thread").filter(pk=action_id, status=ActionStatus.UNKNOWN).first()
     if action is None:
         return
@@ -172,14 +177,15 @@ def check(action_id: UUID, user_id: int) -> None:
         return
     with contextlib.suppress(Refused), locked(action) as call:
         call.settle_unknown(user_id, Resolution.CHECKED)
+        tell_agent = call.tell_agent if user_id is not None else partial(tell, action.thread_id)
         if result is None:
             _become(action, ActionStatus.ERROR, error="It was looked up: this did not happen.")
-            call.tell_agent(f"It was looked up and did not happen: {intention(call.action)}")
+            tell_agent(f"It was looked up and did not happen: {intention(call.action)}")
         else:
             undo = result.undo.model_dump(mode="json") if result.undo else None
             _become(action, ActionStatus.DONE, error="", output=result.observation, summary=result.summary, undo=undo)
             mark(action.thread_id, result.sources, orm_connection())
-            call.tell_agent(f"It was looked up and did happen, do not repeat it: {intention(call.action)}")
+            tell_agent(f"It was looked up and did happen, do not repeat it: {intention(call.action)}")
 
 
 def _close(action: AgentAction, state: ApprovalState, reason: str) -> None:

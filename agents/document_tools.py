@@ -8,7 +8,7 @@ from pydantic import Field
 
 from agents.budgets.counting import zone_of
 from memory.document import BOOTSTRAP
-from memory.documents import DocumentRefused, Place, place, visible, write_document
+from memory.documents import DocumentRefused, Place, place, readable, write_document
 from memory.marks import merged
 from memory.models import Author
 from memory.sections import NoSection, sections, with_new_section, with_section
@@ -189,7 +189,7 @@ def _write(at: Place, change: Callable[[str], str], context: ToolContext) -> Out
 
 
 def _listing(context: ToolContext) -> Outcome:
-    found = list(visible(context.user_id, context.thread_id)[:LISTED])
+    found = list(readable(context.user_id, context.thread_id)[:LISTED])
     lines = [
         f"- {each.name} ({len(each.text):,} characters)" + "".join(f"\n  {section}" for section in sections(each.text))
         for each in found

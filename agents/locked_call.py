@@ -54,7 +54,7 @@ class LockedCall:
             self._tell_decision(state, reason)
         self.announce()
 
-    def settle_unknown(self, user_id: int, resolution: Resolution) -> None:
+    def settle_unknown(self, user_id: int | None, resolution: Resolution) -> None:
         """
         Raises:
             Refused: somebody has settled it already.
@@ -88,6 +88,7 @@ class LockedCall:
             arguments=arguments,
             **{name: getattr(old, name) for name in COPIED},
         )
+        proposal = ProposedCall(new)
         Approval.objects.create(
             action=new,
             user=user,
@@ -95,7 +96,8 @@ class LockedCall:
             state=ApprovalState.APPROVED,
             cause=cause,
             digest=digest(new.tool, new.arguments),
-            seen=ProposedCall(new).shown,
+            target=proposal.target,
+            seen=proposal.shown,
             expires_at=Now() + TO_RUN_AGAIN,
             decided_by=user,
             decided_at=Now(),

@@ -5,6 +5,7 @@ from functools import cached_property
 from pydantic import ValidationError
 
 from tools import registry
+from tools.approvals import target
 from tools.base import Arguments, ToolContext
 from tools.cancel import CancelToken
 from tools.changes import UndoRecord
@@ -30,6 +31,10 @@ class ProposedCall:
         if self.tool is None or arguments is None:
             return None
         return self.tool.expected(arguments, self._context())
+
+    @property
+    def target(self) -> str:
+        return target(self.action.arguments, lambda: self.would)
 
     @property
     def shown(self) -> str:

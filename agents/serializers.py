@@ -61,6 +61,11 @@ class MessageBody(Strict):
     client_message_id = serializers.UUIDField(
         required=False, allow_null=True, help_text="Sending the same id again gives the same message and run"
     )
+    answers = serializers.UUIDField(
+        required=False,
+        allow_null=True,
+        help_text="The message that asks, when `content` was picked of its `asks`. Of several picks the first counts",
+    )
 
 
 class MessageWithFiles(MessageBody):
@@ -88,8 +93,9 @@ class MessageShape(serializers.Serializer[ThreadMessage]):
     content = serializers.CharField()
     metadata = serializers.DictField(
         help_text="attachments (id, name, media_type, size; width and height of a picture); action, task, decision, "
-        "interim, thinking, retryable, reason; attempt, of and next_at of an error after which the run tries again by "
-        "itself (a later message with the same id replaces it)"
+        "interim, thinking, retryable, reason; asks of a question (answers to pick from, perhaps none), answers; "
+        "attempt, of and next_at of an error after which the run tries again by itself (a later message with the same "
+        "id replaces it)"
     )
     run = serializers.UUIDField(allow_null=True)
     created_at = serializers.DateTimeField()

@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
-from uuid import UUID
+from uuid import UUID, uuid5
 
 import psycopg.errors
 from django.conf import settings
@@ -140,6 +140,26 @@ def retry_free(message: ThreadMessage) -> UUID:
     kind, model = unpriced
     set_price(message.thread.user, kind, model, input=0, output=0)
     return retry(message)
+
+
+def pick_answer(question: ThreadMessage, pick: int | str) -> Accepted:
+    """Send the answer that was picked of those that a question gives. Whoever picks later gets what was picked first.
+
+    Args:
+        pick: its place among them, from 0; or the answer itself.
+
+    Raises:
+        Refused: it gives no such answer, its user has said something since, or as `send_message`.
+    """
+    answers = dict(enumerate(MessageMetadata.model_validate(question.metadata).asks or ()))
+    picked = answers.get(pick) if isinstance(pick, int) else pick
+    if picked is None or picked not in answers.values():
+        raise Refused("no_answer", "There is no such answer.")
+    client_id = uuid5(question.pk, "answer")
+    before = ThreadMessage.objects.filter(thread=question.thread_id, client_message_id=client_id)
+    if not before.exists() and not ThreadMessage.objects.unanswered().filter(pk=question.pk).exists():
+        raise Refused("answered", "You have written something since. Write your answer as a message.")
+    return send_message(question.thread, picked, client_id, metadata=MessageMetadata(answers=question.pk))
 
 
 def is_last_word(message: ThreadMessage) -> bool:

@@ -3,7 +3,7 @@
 import itertools
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from uuid import UUID
 
 import redis
@@ -25,8 +25,9 @@ from agents.live.keys import kind_of, stream_key
 from agents.live.markdown import split
 from agents.live.snapshot import tip
 from agents.live.stream import redis_client
-from agents.services import send_message
+from agents.services import pick_answer, send_message
 from agents.terminal_text import harmless, styled
+from memory.metadata import MessageMetadata
 from memory.models import LIVE, AgentRun, Source, Thread, ThreadMessage
 
 BLOCK_MS = 1000
@@ -42,7 +43,7 @@ class Conversation:
         self._seen: set[tuple[UUID, object]] = set()
 
     def say(self, text: str) -> AgentRun:
-        """Send a message; return the run that answers it.
+        """Send a message, of a number the answer of that number to an open question; return the run that answers it.
 
         Raises:
             Refused: the text is blank or too long.
@@ -50,10 +51,18 @@ class Conversation:
         self._cursor = tip(self.thread.pk)
         known = ThreadMessage.objects.filter(thread=self.thread)
         self._seen = {(pk, None) for pk in known.values_list("pk", flat=True)}
-        accepted = send_message(self.thread, text)
+        question, pick = self._picked(text)
+        accepted = pick_answer(question, pick) if question else send_message(self.thread, text)
         assert accepted.run_id is not None
         self._seen.add((accepted.message.pk, None))
         return AgentRun.objects.select_related("thread").get(pk=accepted.run_id)
+
+    def _picked(self, text: str) -> tuple[ThreadMessage | None, int]:
+        """The open question of which `text` is the number of an answer, and the place of that."""
+        number = int(text) if text.isdecimal() and len(text) == 1 else 0
+        question = ThreadMessage.objects.unanswered().filter(thread=self.thread).order_by("-position").first()
+        answers = question.metadata["asks"] if question and number else ()
+        return (question if 1 <= number <= len(answers) else None), number - 1
 
     def follow(self, run: AgentRun) -> Iterator[AnyEvent]:
         """Yield events until the run has ended."""
@@ -122,8 +131,8 @@ class Screen:
                 self._line(f"  {mark} {tool} {summary}".rstrip())
             case ApprovalChanged(tool=tool, state="requested"):
                 self._line(f"  ? {tool} waits for your approval, on the page of this conversation")
-            case MessagePosted(source="agent", message_type="text", content=content):
-                self._message(content)
+            case MessagePosted(source="agent", message_type="text", content=content, metadata=metadata):
+                self._message(content, MessageMetadata.model_validate(metadata).asks or ())
             case MessagePosted(source="error", content=content, metadata={"attempt": attempt, **about}):
                 count = f" ({attempt} of {about['of']})" if "of" in about else ""
                 self._line(f"  ! {content} Trying again soon{count}.")
@@ -141,7 +150,7 @@ class Screen:
         elif "\n" in text:
             self._draw(split(self._text[self._drawn :])[0])
 
-    def _message(self, content: str) -> None:
+    def _message(self, content: str, answers: Sequence[str]) -> None:
         """The text has been on screen while it came, unless it did not come as a stream."""
         if self._text.strip() == content.strip():
             self._end_line()
@@ -150,6 +159,8 @@ class Screen:
             self._write(styled(content))
         else:
             self._line(content)
+        for number, words in enumerate(answers, 1):
+            self._line(f"  {number}) {words}")
 
     def _line(self, text: str) -> None:
         self._end_line()

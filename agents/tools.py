@@ -1,6 +1,7 @@
 """What the model may do to agents."""
 
 from functools import partial
+from typing import Annotated
 
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, TextField
@@ -12,7 +13,7 @@ from agents.models import AgentTask, TaskStatus
 from agents.refusals import Refused
 from agents.stopping import CALLED_BACK, UNFINISHED, cancel_task, stop_at_work
 from memory.models import Thread
-from memory.text import clip
+from memory.text import clip, visible
 from tools.base import (
     Arguments,
     Audience,
@@ -58,6 +59,41 @@ class SendMessage(Tool[Words]):
         if not arguments.text.strip():
             raise ToolError("The text is blank; nothing was sent.")
         return Outcome("The message was delivered.", said=arguments.text)
+
+
+class Question(Arguments):
+    question: str = Field(min_length=1, description="What you want to know, in markdown, with all that the user needs.")
+    answers: tuple[Annotated[str, Field(min_length=1, max_length=80)], ...] = Field(
+        (),
+        max_length=6,
+        description="Short answers of which the user can pick one; they may write another. None for an open question.",
+    )
+
+
+class AskUser(Tool[Question]):
+    """As `SendMessage`; what was picked comes as the user's next message."""
+
+    name = "ask_user"
+    description = (
+        "Ask the user something that you cannot go on without, or that is theirs to choose. This ends your turn; the "
+        "answer comes as their next message, perhaps days later."
+    )
+    wording = Wording("message-circle", "Ask you", "Asking you", "Asked you", "Could not ask you")
+    effect = Effect.IDEMPOTENT
+    reversal = Reversal.COMPENSABLE
+    way_back = SendMessage.way_back
+    audience = frozenset({Audience.CONVERSATION})
+    parallel_safe = False
+    speaks = True
+    contained = True
+    is_work = False
+    Arguments = Question
+
+    def run(self, arguments: Question, context: ToolContext) -> Outcome:
+        answers = tuple(dict.fromkeys(visible(answer) for answer in arguments.answers))
+        if not arguments.question.strip() or not all(answers):
+            raise ToolError("The question or an answer is blank; nothing was asked.")
+        return Outcome("The user was asked.", said=arguments.question, asks=answers)
 
 
 class Assignment(Arguments):

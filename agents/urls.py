@@ -21,6 +21,7 @@ urlpatterns = [
     path("runs/<uuid:run_id>/stop", views.run_stop, name="run_stop"),
     path("runs/<uuid:run_id>/retry", views.run_retry, name="run_retry"),
     path("runs/<uuid:run_id>/restart", views.run_restart, name="run_restart"),
+    path("messages/<uuid:message_id>/answer/<int:pick>", views.message_answer, name="message_answer"),
     path("messages/<uuid:message_id>/retry", views.message_retry, name="message_retry"),
     path("messages/<uuid:message_id>/free", views.message_free, name="message_free"),
     path("attachments/<uuid:attachment_id>/", attachment_views.attachment, name="attachment"),

@@ -23,7 +23,7 @@ from agents.live.steps import shown_step
 from agents.pages import conversation, uuid_or_none
 from agents.refusals import Refused
 from agents.restart import restart
-from agents.services import assistant_of, retry, retry_free, retry_now, send_message
+from agents.services import assistant_of, pick_answer, retry, retry_free, retry_now, send_message
 from agents.signed_in import SignedInRequest, signed_in
 from agents.stopping import stop_run
 from agents.undoing import take_back
@@ -115,6 +115,19 @@ def message_retry(request: SignedInRequest, message_id: UUID) -> HttpResponse:
 def message_free(request: SignedInRequest, message_id: UUID) -> HttpResponse:
     mine = ThreadMessage.objects.for_user(request.user).select_related("thread__user")
     return _retried(request, get_object_or_404(mine, pk=message_id), retry_free)
+
+
+@require_POST
+@signed_in
+def message_answer(request: SignedInRequest, message_id: UUID, pick: int) -> HttpResponse:
+    """pick: which of the answers that it gives, from 0."""
+    mine = ThreadMessage.objects.for_user(request.user).select_related("thread__user")
+    message = get_object_or_404(mine, pk=message_id)
+    try:
+        accepted = pick_answer(message, pick)
+    except Refused as refused:
+        return _refused(request, message.thread, refused)
+    return _now(request, message.thread, Q(pk=accepted.message.pk))
 
 
 def _retried(request: SignedInRequest, message: ThreadMessage, how: Callable[[ThreadMessage], UUID]) -> HttpResponse:

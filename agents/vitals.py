@@ -6,6 +6,7 @@ import select
 from collections.abc import Iterator
 from datetime import timedelta
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,6 +18,7 @@ from django.db.models import Case, Count, F, Min, When
 from django.db.models.functions import Now
 from django.template.defaultfilters import filesizeformat
 from django.utils import timezone
+from django.utils.module_loading import import_string
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
@@ -51,7 +53,10 @@ def parts() -> list[Part]:
         *_disks(),
         *_redis(),
     ]
-    return told if trouble else [*told, _queue(), _monitor(), *_secrets()]
+    if trouble:
+        return told
+    more = chain.from_iterable(import_string(path)() for path in settings.WAYMARK_VITALS)
+    return [*told, _queue(), _monitor(), *_secrets(), *more]
 
 
 def database_trouble() -> str:

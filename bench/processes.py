@@ -21,8 +21,10 @@ def _cpu_clock(pid: int) -> int:
 
 def tree_cpu_ms(root: int) -> float:
     """CPU time so far of a process, its children, and those of them that have ended."""
-    ended = sum(map(int, Path(f"/proc/{root}/stat").read_text().rpartition(")")[2].split()[13:15])) * TICK_MS
-    return cpu_ms([root, *children(root)]) + ended
+    while True:
+        ended = sum(map(int, Path(f"/proc/{root}/stat").read_text().rpartition(")")[2].split()[13:15])) * TICK_MS
+        with suppress(OSError):  # one has ended meanwhile
+            return cpu_ms([root, *children(root)]) + ended
 
 
 def pss_mb(pids: Iterable[int]) -> float:

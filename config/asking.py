@@ -1,8 +1,8 @@
 """The settings of how models are asked, and asked again. Part of `config.settings`."""
 
-import environ
+from config.environment import Env
 
-_env = environ.Env()
+_env = Env()
 
 # A model that fails is asked again (docs/reliability.md "When the model fails"): first under the lease, then after
 # longer waits, each twice as long as the last. A vendor that asks for more than the longest ends the run. Seconds.

@@ -8,16 +8,21 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.utils.deprecation import MiddlewareMixin
 
-from agents import api_errors
-from memory.pool import DATABASE_AWAY
+from agents import api_errors, vitals
+from memory import disk
+from memory.pool import DATABASE_AWAY, shortage
 
 
 def broken(request: HttpRequest) -> HttpResponse:
-    """503 when the database is away, which ends by itself, else 500; the API's in its own shape."""
+    """503 when the database is away, which ends by itself, or short of something, which is named; else 500. The API's
+    in its own shape."""
     if request.path_info.startswith("/api/"):
         return api_errors.server_error(sys.exception())
-    if isinstance(sys.exception(), DATABASE_AWAY):
-        answer = render(None, "503.html", status=503)
+    error = sys.exception()
+    if isinstance(error, DATABASE_AWAY):
+        is_full = any(disk.is_full(folder) for folder, _ in vitals.disks())
+        lacks = shortage(error) or ("The disk of this server is full." if is_full else "")
+        answer = render(None, "503.html", {"lacks": lacks}, status=503)
         answer["Retry-After"] = "5"
         return answer
     return render(None, "500.html", status=500)

@@ -53,8 +53,12 @@ def preload() -> None:
     gc.disable()
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
     import django
+    from django.core.exceptions import ImproperlyConfigured
 
-    django.setup()
+    try:
+        django.setup()
+    except ImproperlyConfigured as error:
+        sys.exit(f"The settings are not right: {error}")
     for module in SHARED:
         importlib.import_module(module)
     from django.urls import get_resolver

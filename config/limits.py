@@ -1,8 +1,8 @@
 """How much and how long agents may, and when what is out of order is put right. Part of `config.settings`."""
 
-import environ
+from config.environment import Env
 
-_env = environ.Env()
+_env = Env()
 _DEBUG = _env.bool("WAYMARK_DEBUG", default=False)
 
 # Limits of one run (mission B1). Same tool: without anything new. Failures: replies in a row whose calls all failed.

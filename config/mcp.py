@@ -1,11 +1,11 @@
 """The settings of MCP servers. Part of `config.settings`."""
 
-import environ
 from django.core.exceptions import ImproperlyConfigured
 
+from config.environment import Env
 from tools.mcp.program_list import programs_from
 
-_env = environ.Env()
+_env = Env()
 
 # Seconds that a call may take, and that it may take to connect and to list the tools; bytes of one answer.
 WAYMARK_MCP_SECONDS = _env.float("WAYMARK_MCP_SECONDS", default=120)

@@ -20,15 +20,14 @@ from agents import vitals
 from agents.engine import presence, sweeper
 from agents.health_admin import latest
 from agents.models import HealthReport, ModelCall
-from goals.schedule import Schedule
+from goals.notice import Receipt
+from goals.vitals import feeds_unwritten, schedules_overdue
 from memory.ids import least_id
 from memory.models import LIVE, AgentRun, RunStatus
 from tools.mcp.models import McpServer
 from tools.models import UNRESOLVED, AgentAction, Approval
 
 DAY: Final = timedelta(days=1)
-# A schedule that so many ticks have not taken is overdue.
-LATE_TICKS: Final = 5
 
 
 def metrics(request: HttpRequest) -> HttpResponse:
@@ -56,6 +55,7 @@ class Waymark(Collector):
         yield from _today()
         yield from _asked()
         yield from _stands_still()
+        yield from _told()
         yield from _health()
         yield from _disks()
         try:
@@ -108,9 +108,21 @@ def _stands_still() -> Iterator[Metric]:
     mcp.add_metric(["changed"], servers.filter(changed=True).count())
     mcp.add_metric(["error"], servers.filter(changed=False).exclude(error="").count())
     yield mcp
-    late = timezone.now() - LATE_TICKS * timedelta(seconds=settings.WAYMARK_TICK_SECONDS)
-    overdue = Schedule.objects.filter(next_at__lt=late, paused=False, user__is_active=True).count()
+    overdue = schedules_overdue()
     yield GaugeMetricFamily("waymark_schedules_overdue", "Schedules whose time is long over.", value=overdue)
+    unwritten = feeds_unwritten()
+    yield GaugeMetricFamily("waymark_feeds_unwritten", "Feeds of a day that were not written.", value=unwritten)
+
+
+def _told() -> Iterator[Metric]:
+    """What became of what users were told."""
+    ways = GaugeMetricFamily(
+        "waymark_notices_last_day", "Receipts of notices of 24 hours.", labels=["channel", "state"]
+    )
+    found = Receipt.objects.filter(pk__gte=least_id(timezone.now() - DAY)).order_by()
+    for row in found.values("channel", "state").annotate(n=Count("pk")):
+        ways.add_metric([row["channel"], row["state"]], row["n"])
+    yield ways
 
 
 def _today() -> Iterator[Metric]:

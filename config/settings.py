@@ -8,15 +8,16 @@ from django.core.exceptions import ImproperlyConfigured
 from django.utils.csp import CSP
 
 from config import packs, servers
+from config.environment import Env
 from config.logs import logging_config
-from config.mail import mailer
+from config.mail import mailer, sender
 
 # Generic classes such as ModelAdmin[Goal] are written for the type checker; this makes them work at run time.
 django_stubs_ext.monkeypatch()
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
-env = environ.Env()
+env = Env()
 environ.Env.read_env(BASE_DIR / ".env")
 
 VERSION = "0.1.0"
@@ -139,8 +140,10 @@ LOGIN_REDIRECT_URL = "/"
 LOGIN_URL = "account_login"
 # How mail leaves, such as smtp+tls://user:password@host:587; without it the pages promise none. Its sender.
 SENDS_MAIL = bool(env.str("WAYMARK_EMAIL_URL", default=""))
-MAILERS = {"default": mailer(env.email_url("WAYMARK_EMAIL_URL", default="dummymail:"))}
-DEFAULT_FROM_EMAIL = env.str("WAYMARK_EMAIL_FROM", default=f"Waymark <waymark@{ALLOWED_HOSTS[0].lstrip('.')}>")
+MAILERS = {"default": mailer(env.str("WAYMARK_EMAIL_URL", default="") or "dummymail:")}
+DEFAULT_FROM_EMAIL = sender(
+    env.str("WAYMARK_EMAIL_FROM", default="") or f"Waymark <waymark@{ALLOWED_HOSTS[0].lstrip('.')}>"
+)
 ACCOUNT_EMAIL_SUBJECT_PREFIX = ""
 ACCOUNT_EMAIL_UNKNOWN_ACCOUNTS = False  # no mail to strangers because somebody typed their address
 
@@ -205,6 +208,8 @@ WAYMARK_CONNECTIONS_PER_ADDRESS = env.int("WAYMARK_CONNECTIONS_PER_ADDRESS", def
 # -- What agents are and may do --------------------------------------------------------------------------------------
 # What else is done every minute, by every worker: it must bear that.
 WAYMARK_BY_THE_CLOCK = ["goals.firing.fire_due", "goals.delivery.deliver"]
+# What else tells how the whole is: () -> agents.vitals.Part, several.
+WAYMARK_VITALS = ["goals.vitals.parts"]
 AGENT_KINDS = ["goals.models.Goal", "agents.models.UserAgent", "agents.models.AgentTask"]
 # What the clock will have an agent do: (id of a thread) -> agents.agentable.Ahead, in order.
 AGENT_AHEAD = "goals.schedules.ahead"
@@ -212,6 +217,7 @@ AGENT_AHEAD = "goals.schedules.ahead"
 AGENT_ACROSS = "goals.across.told"
 AGENT_TOOLS = [
     "agents.tools.SendMessage",
+    "agents.tools.AskUser",
     "agents.tools.CreateTask",
     "goals.across_tools.ReadGoal",
     "goals.across_tools.SearchEverything",

@@ -1,9 +1,10 @@
 """The settings of budgets. Part of `config.settings`."""
 
-import environ
 from django.core.exceptions import ImproperlyConfigured
 
-_env = environ.Env()
+from config.environment import Env
+
+_env = Env()
 
 # Budgets (mission C5). Output of a call that is reserved, and the least that is worth asking for, in tokens; what work
 # that nobody waits for may use of a budget; from when on its user is warned; how long a run waits for what others hold.

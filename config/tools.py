@@ -1,8 +1,8 @@
 """The settings of tools. Part of `config.settings`."""
 
-import environ
+from config.environment import Env
 
-_env = environ.Env()
+_env = Env()
 
 # Calls of one reply at the same time; seconds that a stopped one may take to end; days that one waits for approval.
 WAYMARK_PARALLEL_TOOLS = _env.int("WAYMARK_PARALLEL_TOOLS", default=8)

@@ -1,8 +1,8 @@
 """The settings of what people attach, and of how much a request may bring. Part of `config.settings`."""
 
-import environ
+from config.environment import Env
 
-_env = environ.Env()
+_env = Env()
 
 # What people may attach to a message: how many files, how large each and all together (bytes), how much of their text
 # the model reads (characters), and how much is kept of one user (bytes; 0 sets no limit). Pictures are kept with so

@@ -2,10 +2,11 @@
 
 from urllib.parse import urlsplit
 
-import environ
 from django.core.exceptions import ImproperlyConfigured
 
-_env = environ.Env()
+from config.environment import Env
+
+_env = Env()
 
 # An address that a user, a model or another server has given: bytes that are read of it, seconds that it may take in
 # all, and hosts inside the own network that may be opened nevertheless, such as wiki.home:8080.

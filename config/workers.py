@@ -1,8 +1,8 @@
 """The settings of worker processes. Part of `config.settings`."""
 
-import environ
+from config.environment import Env
 
-_env = environ.Env()
+_env = Env()
 
 # The worker (docs/operations.md). Seconds.
 WAYMARK_LEASE_SECONDS = _env.float("WAYMARK_LEASE_SECONDS", default=30)

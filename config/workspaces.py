@@ -1,8 +1,8 @@
 """The settings of agents' files and of the commands that they run. Part of `config.settings`."""
 
-import environ
+from config.environment import Env
 
-_env = environ.Env()
+_env = Env()
 
 # What the workspace of one agent may hold: bytes, files with their folders, and bytes of a single file that comes from
 # a browser or a device. Of what was there before a change as many bytes are kept for an undo; the oldest go first.

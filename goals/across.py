@@ -77,7 +77,7 @@ def looked_into(goal: Goal) -> str:
         "plan": to_remind_of(thread),
         "asks_the_user": escape("\n".join(_asks(goal))),
         "learnings": learned([(each.number, each.text, each.sources) for each in learnings]),
-        "notes": noted([(note.title, note.body[:BEGINNING]) for note in reversed(notes)]),
+        "notes": noted([(note.title, note.body[:BEGINNING], note.sources) for note in reversed(notes)]),
         "memory": escape(clip(memory, REMEMBERED)),
         "said_last": escape("\n\n".join(_said(thread))),
     }

@@ -1,8 +1,12 @@
-"""Staff pages of goals, of what the clock begins, of what is measured, and of feeds: lists show nothing private."""
+"""Staff pages of goals, of what the clock begins, of what is measured, of feeds, and of what users are told: lists show
+nothing private."""
+
+from typing import Any
 
 from django.contrib import admin
+from django.http import HttpRequest
 
-from goals.models import Feed, FeedItem, Goal, Measurement, Schedule, Target
+from goals.models import Feed, FeedItem, Goal, Measurement, Notice, PushDevice, Receipt, Schedule, Target
 from memory.admin_base import ReadOnlyAdmin
 
 
@@ -75,3 +79,53 @@ class FeedItemAdmin(ReadOnlyAdmin[FeedItem]):
         *("user", "feed", "thread", "place", "kind", "title", "body", "evidence", "sources"),
         *("rating", "dismissed_at", "created_at"),
     ]
+
+
+class ReceiptsOfNotice(admin.TabularInline[Receipt, Notice]):
+    """The ways that a notice went."""
+
+    model = Receipt
+    fields = ["channel", "whom", "state", "detail", "tries", "created_at", "at", "next_at"]
+    can_delete = False
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+
+@admin.register(Notice)
+class NoticeAdmin(ReadOnlyAdmin[Notice]):
+    list_display = ["id", "user", "kind", "at", "seen_at", "settled_at"]
+    list_filter = ["kind", ("seen_at", admin.EmptyFieldListFilter), ("settled_at", admin.EmptyFieldListFilter)]
+    list_select_related = ["user"]
+    search_fields = ["user__email"]
+    ordering = ["-id"]
+    fields = ["user", "thread", "kind", "said", "subject", "run", "at", "seen_at", "settled_at", "created_at"]
+    inlines = [ReceiptsOfNotice]
+
+
+@admin.register(Receipt)
+class ReceiptAdmin(ReadOnlyAdmin[Receipt]):
+    """What failed, of everybody."""
+
+    list_display = ["id", "user", "channel", "whom", "state", "detail", "tries", "at", "next_at"]
+    list_filter = ["channel", "state"]
+    list_select_related = ["notice__user"]
+    search_fields = ["notice__user__email", "whom"]
+    ordering = ["-id"]
+    fields = ["notice", "channel", "device", "whom", "state", "detail", "tries", "created_at", "at", "next_at"]
+
+    @admin.display(ordering="notice__user")
+    def user(self, receipt: Receipt) -> str:
+        return str(receipt.notice.user)
+
+
+@admin.register(PushDevice)
+class PushDeviceAdmin(ReadOnlyAdmin[PushDevice]):
+    list_display = ["id", "user", "name", "created_at"]
+    list_select_related = ["user"]
+    search_fields = ["user__email", "name"]
+    ordering = ["-id"]
+    fields = ["user", "name", "token", "created_at"]

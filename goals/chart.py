@@ -9,14 +9,19 @@ from django.utils.formats import date_format
 
 from goals.measuring import Outlook
 
-WIDTH, HEIGHT, FOOT, EDGE = 288, 84, 66, 6
+WIDTH, HEIGHT, HEAD, FOOT, EDGE = 288, 96, 18, 76, 6
 MOST_DOTS: Final = 12
+ABOVE: Final = 8
+"""A value stands so far above its dot."""
+ROOM: Final = 44
+"""A value needs so much of the width."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chart:
     """been, ahead: paths. fan: the polygon of what is to be expected. dots: of measurements. line: height of the
-    target. aim: where that is to be reached. marks: (left, day) at the foot."""
+    target. aim: where that is to be reached. marks: (left, day) at the foot. values: (left, top, value) of the first
+    and the last measurement, where they have room."""
 
     been: str
     ahead: str
@@ -25,6 +30,7 @@ class Chart:
     line: float
     aim: tuple[float, float]
     marks: Sequence[tuple[float, str]]
+    values: Sequence[tuple[float, float, float]]
 
 
 def chart(outlook: Outlook) -> Chart | None:
@@ -37,11 +43,11 @@ def chart(outlook: Outlook) -> Chart | None:
     if expected:
         values += [expected.low, expected.high]
     across = _scale(first.day.toordinal(), end.toordinal(), EDGE, WIDTH - EDGE)
-    down = _scale(max(values), min(values), EDGE, FOOT)
+    down = _scale(max(values), min(values), HEAD, FOOT)
     places = [(across(each.day.toordinal()), down(each.value)) for each in measured]
     aim = (across(target.deadline.toordinal()), down(target.value))
     ahead = fan = ""
-    if expected:
+    if expected and last.day < target.deadline:
         start, at = places[-1], aim[0]
         ahead = _path([start, (at, down(expected.expected))])
         corners = [start, (at, down(expected.high)), (at, down(expected.low))]
@@ -55,6 +61,11 @@ def chart(outlook: Outlook) -> Chart | None:
         line=aim[1],
         aim=aim,
         marks=_marks(across, first.day, last.day, end),
+        values=[
+            (x, y - ABOVE, each.value)
+            for (x, y), each in zip(places, measured, strict=True)
+            if each is last or (each is first and places[-1][0] - x > ROOM)
+        ],
     )
 
 

@@ -62,6 +62,7 @@ def delete_time(schedule: Schedule) -> None:
 def _to_time(schedule: Schedule, do: Callable[[Schedule], None], tool: str, news: str) -> None:
     """One that has gone meanwhile stays gone, and one that stays as it was is not worth a word."""
     with transaction.atomic():
+        Thread.objects.select_for_update(no_key=True).filter(pk=schedule.thread_id).first()  # the one order of locks
         found = Schedule.objects.select_for_update(of=("self",)).select_related("thread").filter(pk=schedule.pk).first()
         if found is None:
             return
@@ -122,6 +123,7 @@ def take_in(thread: Thread, text: str) -> int:
 
 def delete_measurement(found: Measurement) -> None:
     with transaction.atomic():
+        Thread.objects.select_for_update(no_key=True).filter(pk=found.thread_id).first()
         change = MeasurementRestorer().change(str(found.pk), str(found), measurement_image(found), None)
         if Measurement.objects.filter(pk=found.pk).delete()[0]:
             _record(found.thread, "delete_measurement", [change], "has deleted what was measured")

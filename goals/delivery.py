@@ -6,6 +6,7 @@ twice however many look at the clock, and what a dead worker had reserved counts
 comes in its time.
 """
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from django.utils import timezone
 
 from goals import notice_mail, push
 from goals.notice import OPEN, Channel, Notice, NoticeQuerySet, Receipt, ReceiptState, choice_of
-from goals.noticing import find, settle
+from goals.noticing import find, forget, settle
 from goals.push_device import PushDevice
 from goals.quiet import quiet_until
 from goals.sending import Outcome
@@ -38,28 +39,45 @@ PAUSE: Final = timedelta(minutes=1)
 """Before the second try; it doubles, so the last one is made after two hours."""
 SECONDS: Final = 30.0
 """After which a tick begins to send nothing more: other things wait for the clock, too."""
+SECONDS_EACH: Final = 5.0
+"""The same for one user, whose push services may be as slow as they like (threat T16)."""
 
 
 def deliver() -> None:
-    """Find what is to be told, and send what is due. The rest is sent with the next ticks."""
+    """Find what is to be told, send what is due, forget what is long over. The rest is sent with the next ticks."""
     find()
     settle()
+    forget()
     lost = Receipt.objects.filter(state=ReceiptState.RESERVED, at__lt=timezone.now() - LOST)
     lost.exclude(channel=Channel.FEED).update(state=ReceiptState.UNKNOWN)
-    until = time.monotonic() + SECONDS
+    turn = _Turn(time.monotonic() + SECONDS)
     told = Notice.objects.open().filter(user=OuterRef("pk"), at__gt=timezone.now() - LATEST)
     for user in User.objects.filter(Exists(told), is_active=True).order_by("?"):
-        if time.monotonic() > until:
+        turn.each = time.monotonic() + SECONDS_EACH
+        if turn.is_over():
             return
         if quiet_until(user.pk, timezone.now()) is None:
-            _deliver_to(user, until)
+            _deliver_to(user, turn)
 
 
-def _deliver_to(user: User, until: float) -> None:
+@dataclass(slots=True)
+class _Turn:
+    """One tick's. until, each: for all, and for the user whose turn it is, by the monotonic clock. mail_is_down: its
+    server does not answer, and is not waited for once for each user: others are pushed to meanwhile."""
+
+    until: float
+    each: float = math.inf
+    mail_is_down: bool = False
+
+    def is_over(self) -> bool:
+        return time.monotonic() > min(self.until, self.each)
+
+
+def _deliver_to(user: User, turn: _Turn) -> None:
     """What fails for one user is no reason to leave the others untold."""
     try:
         settle(user)
-        _tell(user, until)
+        _tell(user, turn)
     except DatabaseError:
         raise
     except Exception:
@@ -95,23 +113,24 @@ class _Way:
         return None
 
 
-def _tell(user: User, until: float) -> None:
+def _tell(user: User, turn: _Turn) -> None:
     choice = choice_of(user)
     now = timezone.now()
     wanted = Notice.objects.open().filter(user=user, kind__in=choice.kinds(), at__gt=now - LATEST).order_by("at")
     unseen = wanted.filter(at__lte=now - timedelta(seconds=settings.WAYMARK_NOTICE_PUSH_SECONDS))
     for device in PushDevice.objects.for_user(user) if push.is_possible() else ():
-        _push(device, unseen.filter(at__gte=device.created_at), until)
-    if settings.SENDS_MAIL and choice.mail and user.email and time.monotonic() <= until:
+        _push(device, unseen.filter(at__gte=device.created_at), turn)
+    if settings.SENDS_MAIL and choice.mail and user.email and not turn.mail_is_down and not turn.is_over():
         before = now - timedelta(seconds=settings.WAYMARK_NOTICE_MAIL_SECONDS)
         pushed = Receipt.objects.filter(notice=OuterRef("pk"), channel=Channel.PUSH, created_at__gt=before)
-        _mail(user, wanted.filter(~Exists(pushed), at__lte=before))
+        turn.mail_is_down = _mail(user, wanted.filter(~Exists(pushed), at__lte=before))
 
 
-def _push(device: PushDevice, notices: NoticeQuerySet, until: float) -> None:
+def _push(device: PushDevice, notices: NoticeQuerySet, turn: _Turn) -> None:
+    """Until its push service is busy or silent: the rest comes with the next ticks."""
     way = _Way(Channel.PUSH, device.name, device.pk)
     for notice in way.untold(notices, timezone.now()):
-        if time.monotonic() > until:
+        if turn.is_over():
             return
         receipt = way.reserve(notice, timezone.now())
         if receipt is None:
@@ -121,19 +140,27 @@ def _push(device: PushDevice, notices: NoticeQuerySet, until: float) -> None:
         if outcome.state == ReceiptState.GONE:
             device.delete()
             return
+        if outcome.is_down:
+            return
 
 
-def _mail(user: User, notices: NoticeQuerySet) -> None:
-    """All that is due in one."""
+def _mail(user: User, notices: NoticeQuerySet) -> bool:
+    """All that is due in one. True: the mail server does not answer."""
     way, now = _Way(Channel.MAIL, user.email), timezone.now()
     reserved = [(notice, way.reserve(notice, now)) for notice in way.untold(notices, now)]
     mine = {notice: receipt for notice, receipt in reserved if receipt}
-    if mine:
-        _note([*mine.values()], notice_mail.send(user, [*mine]))
+    if not mine:
+        return False
+    outcome = notice_mail.send(user, [*mine])
+    _note([*mine.values()], outcome)
+    return outcome.is_down
 
 
 def _note(receipts: Sequence[Receipt], outcome: Outcome) -> None:
     """What came of sending. A device that was quick may have said before that it has shown it."""
+    if outcome.state != ReceiptState.SENT:
+        first, detail = receipts[0], outcome.detail
+        log.warning("notice not sent", channel=first.channel, state=outcome.state, detail=detail, receipt=str(first.pk))
     for receipt in receipts:
         state = outcome.state
         if state == ReceiptState.LATER and receipt.tries >= TRIES:

@@ -77,7 +77,8 @@ def shown(feeds: Iterable[Feed], *, dismissed: bool = False) -> list[ShownFeed]:
 def _shown(item: FeedItem, agent: Agentable) -> ShownItem:
     proofs = [_proof(Evidence.model_validate(each)) for each in item.evidence]
     blaze = getattr(agent, "blaze", "you")
-    return ShownItem(item, agent, blaze, _MARKS[ItemKind(item.kind)], render(item.body), proofs)
+    mark = "quiet" if item.dismissed_at else _MARKS[ItemKind(item.kind)]
+    return ShownItem(item, agent, blaze, mark, render(item.body), proofs)
 
 
 def _proof(evidence: Evidence) -> Proof:

@@ -204,13 +204,12 @@ def _facts(found: Sequence[Update]) -> list[Mapping[str, object]]:
 
 
 def _fact(name: str, update: Update) -> Fact:
-    of = "message" if update.kind in (Kind.ANSWER, Kind.REPORT, Kind.FAILURE) else "action"
     said = " ".join(f"{update.said}. {update.text}".split()) if update.text else update.said
     return Fact(
         name=name,
         kind=update.kind,
         thread=update.thread,
-        evidence=Evidence(of=of, id=update.id, said=clip(said, SAID)),
+        evidence=Evidence(of=update.of, id=update.id, said=clip(said, SAID)),
     )
 
 

@@ -11,8 +11,9 @@ from uuid import UUID, uuid5
 
 import structlog
 from django.conf import settings
-from django.db import DatabaseError, transaction
-from django.db.models import Q
+from django.db import OperationalError, transaction
+from django.db.models import F, Q, Window
+from django.db.models.functions import RowNumber
 from django.utils import timezone
 
 from agents.agentable import CHECK_IN, FEED
@@ -35,6 +36,8 @@ from tools.seen import ADDRESS
 log = structlog.get_logger(__name__)
 
 BATCH: Final = 200
+KEPT: Final = timedelta(days=90)
+"""What came once, with its result."""
 ASTRAY: Final = timedelta(days=1)
 """A time that came this much later than now was brought by a clock that went wrong: it does not count."""
 
@@ -51,11 +54,14 @@ LOOK: Final = "Look at how the goal stands."
 
 def fire_due() -> int:
     """Wake whoever's time has come; returns how many times were taken. What cannot be woken now, because too much of
-    its user's waits already, is tried again with the next tick."""
+    its user's waits already, is tried again with the next tick. Users take turns, and where there is more than a batch
+    those come by chance, so that nothing stands in anybody's way."""
     now = timezone.now()
-    due = Schedule.objects.filter(_is_due(now), paused=False, user__is_active=True).order_by("next_at")
-    taken = [_taken(pk, thread_id, now) for pk, thread_id in due.values_list("pk", "thread_id")[:BATCH]]
-    return sum(taken)
+    turn = Window(RowNumber(), partition_by=F("user"), order_by="next_at")
+    due = Schedule.objects.filter(_is_due(now), paused=False, user__is_active=True).order_by(turn, "?")
+    _forget(now)
+    in_order = sorted(due.values_list("next_at", "pk", "thread_id")[:BATCH])
+    return sum(_taken(pk, thread_id, now) for _next_at, pk, thread_id in in_order)
 
 
 def fire_now(schedule: Schedule) -> bool:
@@ -63,18 +69,29 @@ def fire_now(schedule: Schedule) -> bool:
     return _bring(schedule, timezone.now().isoformat()) is not None
 
 
+def _forget(now: datetime) -> None:
+    """What came once, long ago: an agent may set itself a time every day, and its page lists them all."""
+    came = Schedule.objects.filter(kind=ScheduleKind.ONCE, next_at=None, last_at__lt=now - KEPT)
+    with transaction.atomic():
+        held = came.select_for_update(skip_locked=True).values_list("pk", flat=True)[:BATCH]
+        Schedule.objects.filter(pk__in=[*held]).delete()
+
+
 def _is_due(now: datetime) -> Q:
     return Q(next_at__lte=now) | Q(next_at__isnull=False, last_at__gt=now + ASTRAY)
 
 
 def _taken(schedule_id: UUID, thread_id: UUID, now: datetime) -> bool:
+    """Nobody is waited for: a conversation that is held for long must not keep the others from their times."""
     try:
         with transaction.atomic():
-            Thread.objects.select_for_update(no_key=True).filter(pk=thread_id).first()  # the one order of locks
+            free = Thread.objects.select_for_update(no_key=True, skip_locked=True).filter(pk=thread_id)
+            if not free.exists():  # the one order of locks
+                return False
             mine = Schedule.objects.select_for_update(skip_locked=True).filter(_is_due(now), pk=schedule_id)
             schedule = mine.filter(paused=False).first()
             return schedule is not None and _take(schedule, now)
-    except DatabaseError:
+    except OperationalError:
         raise
     except Exception:
         log.exception("a schedule failed", schedule=str(schedule_id))

@@ -20,6 +20,7 @@ from agents.refusals import Refused
 from goals.figures import exact, measured_lines
 from goals.forecast import Forecast, distance, forecast
 from goals.measured import Measurement, Target
+from memory.hot import load_all
 from memory.learnings import Origin, answered
 from memory.marks import names
 from memory.models import Author, Thread
@@ -100,8 +101,9 @@ def measure(
     if origin:
         made.author, made.sources = Author.AGENT, names(origin.sources)
         made.message, made.action = answered(thread.pk, origin.run), origin.action
-    _make_sure_of_room(thread, 1)
-    made.save(force_insert=True)
+    with transaction.atomic():
+        _make_sure_of_room(thread, 1)
+        made.save(force_insert=True)
     return made
 
 
@@ -113,10 +115,11 @@ def take_in(thread: Thread, text: str) -> list[Measurement]:
     """
     today = today_of(thread.user_id)
     made = [_measurement(thread, *each, today) for each in measured_lines(text)]
-    _make_sure_of_room(thread, len(made))
     for n, each in enumerate(made):
         each.created_at = Now() + timedelta(microseconds=n)  # those of one day stay in the order of their lines
-    return Measurement.objects.bulk_create(made)
+    with transaction.atomic():
+        _make_sure_of_room(thread, len(made))
+        return Measurement.objects.bulk_create(made)
 
 
 def _measurement(thread: Thread, value: float, day: date, note: str, today: date) -> Measurement:
@@ -130,15 +133,18 @@ def _measurement(thread: Thread, value: float, day: date, note: str, today: date
 
 
 def _make_sure_of_room(thread: Thread, more: int) -> None:
+    """Within the transaction that fills it: who measures at the same time waits, and counts these."""
+    Thread.objects.select_for_update(no_key=True).get(pk=thread.pk)
     if Measurement.objects.filter(thread=thread).count() + more > MOST:
         raise Refused("too_many", _("At most %(n)d measurements are kept.") % {"n": MOST})
 
 
 def outlook(thread_id: UUID) -> Outlook | None:
     """None: it is not measured."""
-    target = Target.objects.filter(thread=thread_id).first()
-    if target is None:
+    found = load_all(Target, "x.thread_id = %(thread)s", {"thread": thread_id})  # before every run
+    if not found:
         return None
+    target = found[0]
     measurements = list(Measurement.objects.filter(thread=thread_id))
     points = [(each.day, each.value) for each in measurements]
     today = today_of(target.user_id)

@@ -31,9 +31,9 @@ class NoticeQuerySet(OwnedQuerySet["Notice"]):
 class Notice(models.Model):
     """Of one subject there is one, however many look for it.
 
-    thread: of the conversation that it belongs to. subject: the action that asks, the run that has failed or finished,
-    or the step of a run that waits for its budget. run: that one, but of an action. said: in a line. at: when that
-    came about. seen_at: its user has seen a page that shows it. settled_at: it does not wait any more.
+    thread: of the conversation that it belongs to. subject: the action or message that asks, the run that has failed or
+    finished, or the step of a run that waits for its budget. run: that one, but of an action. said: in a line. at: when
+    that came about. seen_at: its user has seen a page that shows it. settled_at: it does not wait any more.
     """
 
     LENGTH = 200

@@ -10,12 +10,13 @@ from django.core import signing
 from django.core.mail import EmailMultiAlternatives, mailers
 from django.template.loader import render_to_string
 from django.urls import reverse
-from django.utils.translation import ngettext
+from django.utils.translation import gettext as _, ngettext
 
 from goals.notice import Notice, ReceiptState
 from goals.notice_words import link, title
 from goals.sending import Outcome
 from memory.text import clip
+from tools.seen import ADDRESS
 
 SALT = "notices by mail"
 
@@ -26,7 +27,7 @@ def send(user: User, notices: Sequence[Notice]) -> Outcome:
     try:
         connection.open()
     except OSError as error:  # smtplib's are, too
-        return Outcome(ReceiptState.LATER, str(error))
+        return Outcome(ReceiptState.LATER, str(error), is_down=True)
     try:
         connection.send_messages([_letter(user, notices)])
     except smtplib.SMTPRecipientsRefused as refused:
@@ -36,7 +37,7 @@ def send(user: User, notices: Sequence[Notice]) -> Outcome:
     except ValueError as error:
         return Outcome(ReceiptState.REFUSED, str(error))
     except OSError as error:
-        return Outcome(ReceiptState.UNKNOWN, str(error))
+        return Outcome(ReceiptState.UNKNOWN, str(error), is_down=True)
     finally:
         with suppress(OSError):
             connection.close()
@@ -57,9 +58,21 @@ def _refused(code: int, said: bytes | str) -> Outcome:
     return Outcome(ReceiptState.LATER if 400 <= code < 500 else ReceiptState.REFUSED, f"{code} {words}")
 
 
+def _said(notice: Notice) -> str:
+    """Mail programs turn every address into a link that seems to come from us, so what a stranger may have put there is
+    left out (threat T10)."""
+    return ADDRESS.sub(_("[address left out]"), notice.said) if notice.thread.sources else notice.said
+
+
 def _letter(user: User, notices: Sequence[Notice]) -> EmailMultiAlternatives:
     lines = [
-        {"title": title(each), "said": each.said, "url": f"{settings.WAYMARK_SITE}{link(each)}"} for each in notices
+        {
+            "title": title(each),
+            "said": _said(each),
+            "sources": each.thread.sources,
+            "url": f"{settings.WAYMARK_SITE}{link(each)}",
+        }
+        for each in notices
     ]
     off = f"{settings.WAYMARK_SITE}{reverse('mail_off', args=[signing.dumps(user.pk, salt=SALT)])}"
     page = {

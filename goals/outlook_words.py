@@ -16,26 +16,24 @@ def words_of(stands: Outlook) -> str:
     """What the chart shows, in sentences."""
     target, unit = stands.target, f" {stands.target.unit}".rstrip()
     said = [
-        _("%(name)s: the target is %(value)s on %(day)s.")
-        % {
-            "name": target.name,
-            "value": f"{written(target.value)}{unit}",
-            "day": date_format(target.deadline, "j F Y"),
-        }
+        _("The target is %(value)s by %(day)s.")
+        % {"value": f"{written(target.value)}{unit}", "day": date_format(target.deadline, "j F Y")}
     ]
     if latest := stands.latest:
         said.append(
             _("Measured last: %(value)s on %(day)s.")
             % {"value": f"{written(latest.value)}{unit}", "day": date_format(latest.day, "j F Y")}
         )
-    if ahead := stands.forecast:
+    ahead = stands.forecast
+    if ahead and ahead.needed is None:
+        said.append(_("That day has passed."))
+    elif ahead:
+        expected, low, high = (figure(stands.rounded(each)) for each in (ahead.expected, ahead.low, ahead.high))
         said.append(
-            _("At this pace it will be %(value)s then; four times out of five between %(low)s and %(high)s.")
-            % {
-                "value": figure(stands.rounded(ahead.expected)) + unit,
-                "low": figure(stands.rounded(ahead.low)),
-                "high": figure(stands.rounded(ahead.high)),
-            }
+            _("At this pace it will be %(value)s then.") % {"value": f"{expected}{unit}"}
+            if low == high
+            else _("At this pace it will be %(value)s then; four times out of five between %(low)s and %(high)s.")
+            % {"value": f"{expected}{unit}", "low": low, "high": high}
         )
     return " ".join(said)
 
@@ -47,7 +45,14 @@ def written(value: float) -> str:
 
 def figure(value: float) -> str:
     """What was calculated: of four places, without needless ones."""
-    return f"{value:.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
+    rounded = f"{value:.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
+    return rounded.replace("-", "\N{MINUS SIGN}")
+
+
+def pace(value: float) -> str:
+    """A figure with its sign, also a plus; of three places."""
+    rounded = f"{value:+.3g}" if abs(value) < 1e3 else f"{value:+,.0f}"
+    return "0" if float(rounded.replace(",", "")) == 0 else rounded.replace("-", "\N{MINUS SIGN}")
 
 
 def beside(goal_id: UUID, thread_id: UUID) -> str:

@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
+from django.db.models import Q
 from django.utils import timezone
 from py_vapid import Vapid02, VapidException
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -84,7 +85,8 @@ def public_key() -> str:
 
 
 def register(user: User, given: str, name: str, *, browser: str = "", token: DeviceToken | None = None) -> PushDevice:
-    """Tell a browser of what comes about from now on. It has one user: whoever registers it last.
+    """Tell a browser of what comes about from now on. It has one user: whoever registers it last. One that is told
+    already has renewed its subscription: it misses nothing, and is told nothing twice.
 
     Args:
         given: its subscription, as JSON.
@@ -96,21 +98,18 @@ def register(user: User, given: str, name: str, *, browser: str = "", token: Dev
     digest = hashlib.sha256(subscription.endpoint.encode()).digest()
     sealed = seal(subscription.model_dump_json())
     with transaction.atomic():
-        if browser:  # whose subscription is renewed
-            PushDevice.objects.for_user(user).filter(browser=browser).exclude(digest=digest).delete()
-        if PushDevice.objects.for_user(user).exclude(digest=digest).count() >= MOST:
+        User.objects.select_for_update(no_key=True).get(pk=user.pk)  # for the count
+        mine = PushDevice.objects.for_user(user)
+        whose = Q(browser=browser) if browser else Q(token=token) if token else Q(digest=digest)
+        known = mine.filter(whose).first() or mine.filter(digest=digest).first()
+        if known is None and mine.count() >= MOST:
             raise Refused("too_many", f"You have {MOST} devices. Remove one of them first.")
-        device, _made = PushDevice.objects.update_or_create(
-            digest=digest,
-            defaults={
-                "user": user,
-                "token": token,
-                "browser": browser,
-                "name": clip(visible(name), PushDevice.NAME_LENGTH) or "Browser",
-                "sealed": sealed,
-                "created_at": timezone.now(),
-            },
-        )
+        device = known or PushDevice(user=user, created_at=timezone.now())
+        PushDevice.objects.filter(digest=digest).exclude(pk=device.pk).delete()
+        device.token, device.browser = token, browser
+        device.name = clip(visible(name), PushDevice.NAME_LENGTH) or "Browser"
+        device.digest, device.sealed = digest, sealed
+        device.save()
     return device
 
 
@@ -146,9 +145,9 @@ def send(device: PushDevice, payload: Payload) -> Outcome:
     except FetchRefused as error:
         return Outcome(ReceiptState.REFUSED, str(error))
     except FetchUnsent as error:
-        return Outcome(ReceiptState.LATER, str(error))
+        return Outcome(ReceiptState.LATER, str(error), is_down=True)
     except FetchFailed as error:
-        return Outcome(ReceiptState.UNKNOWN, str(error))
+        return Outcome(ReceiptState.UNKNOWN, str(error), is_down=True)
     return _outcome(answer.status)
 
 
@@ -157,8 +156,9 @@ def _outcome(status: int) -> Outcome:
         return Outcome(ReceiptState.SENT)
     if status in GONE:
         return Outcome(ReceiptState.GONE, f"The push service answered {status}.")
-    state = ReceiptState.LATER if status == 429 or status >= 500 else ReceiptState.REFUSED
-    return Outcome(state, f"The push service answered {status}.")
+    is_busy = status == 429 or status >= 500
+    state = ReceiptState.LATER if is_busy else ReceiptState.REFUSED
+    return Outcome(state, f"The push service answered {status}.", is_down=is_busy)
 
 
 def _checked(given: str) -> Subscription:

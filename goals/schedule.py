@@ -1,6 +1,6 @@
 """What the clock begins (mission A12)."""
 
-from typing import Self
+from typing import Final, Self
 
 from django.conf import settings
 from django.db import models
@@ -21,6 +21,10 @@ class ScheduleKind(models.TextChoices):
     FEED = "feed"
 
 
+SET_BY_SOMEBODY: Final = (ScheduleKind.RECURRING, ScheduleKind.ONCE)
+"""People see them in their list; the others run by themselves."""
+
+
 class Result(models.TextChoices):
     """What became of the last time: the agent was woken; nothing had changed, so it was not; or it had not yet taken up
     the time before."""
@@ -32,8 +36,7 @@ class Result(models.TextChoices):
 
 class ScheduleQuerySet(OwnedQuerySet["Schedule"]):
     def set_by_somebody(self) -> Self:
-        """Those that people see in their list: the others run by themselves."""
-        return self.filter(kind__in=[ScheduleKind.RECURRING, ScheduleKind.ONCE])
+        return self.filter(kind__in=SET_BY_SOMEBODY)
 
 
 class Schedule(models.Model):

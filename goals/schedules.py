@@ -17,14 +17,18 @@ from agents.agentable import Ahead
 from agents.budgets.counting import zone_of
 from agents.refusals import Refused
 from goals import spoken_time, when
-from goals.schedule import Schedule, ScheduleKind
+from goals.schedule import SET_BY_SOMEBODY, Schedule, ScheduleKind
+from memory.hot import load_all
 from memory.marks import names
 from memory.models import Author, Thread
 from memory.text import clean
 
 MOST: Final = 50
 """Of one agent."""
+FOLLOW_UPS: Final = 10
+"""Those of them that it sets itself: whatever it has read, it neither wakes itself without end nor takes all room."""
 REVIEW_AFTER: Final = timedelta(minutes=15)
+AHEAD: Final = "x.thread_id = %(thread)s AND x.next_at IS NOT NULL AND x.kind = ANY(%(kinds)s) ORDER BY x.next_at"
 
 
 def add(thread: Thread, time: str, intent: str = "", *, only_if_changed: bool = False) -> Schedule:
@@ -36,10 +40,21 @@ def add(thread: Thread, time: str, intent: str = "", *, only_if_changed: bool = 
     Raises:
         Refused: the time is not understood or has passed, the intent is too long, or there are too many.
     """
-    schedule = Schedule(user_id=thread.user_id, thread=thread, only_if_changed=only_if_changed)
-    _set_time(schedule, time)
+    schedule = understood(thread, time)
+    schedule.only_if_changed = only_if_changed
     _set_intent(schedule, intent)
     return _added(schedule)
+
+
+def understood(thread: Thread, time: str) -> Schedule:
+    """What `add` would set, which is not saved.
+
+    Raises:
+        Refused: the time is not understood or has passed.
+    """
+    schedule = Schedule(user_id=thread.user_id, thread=thread)
+    _set_time(schedule, time)
+    return schedule
 
 
 def follow_up(thread: Thread, at: datetime, intent: str, sources: Sequence[str] = ()) -> Schedule:
@@ -66,11 +81,13 @@ def follow_up(thread: Thread, at: datetime, intent: str, sources: Sequence[str] 
 def _added(schedule: Schedule) -> Schedule:
     with transaction.atomic():
         Thread.objects.select_for_update(no_key=True).get(pk=schedule.thread_id)
-        mine = Schedule.objects.filter(thread=schedule.thread_id).set_by_somebody()
-        if mine.exclude(next_at=None, paused=False).count() >= MOST:
+        mine = Schedule.objects.filter(thread=schedule.thread_id).set_by_somebody().exclude(next_at=None, paused=False)
+        if mine.count() >= MOST:
             raise Refused("too_many", _("An agent may have %(n)d times at most.") % {"n": MOST})
         if schedule.rule and mine.filter(rule=schedule.rule, intent=schedule.intent).exists():
             raise Refused("time", _("This time is set already."))
+        if schedule.author == Author.AGENT and mine.filter(author=Author.AGENT).count() >= FOLLOW_UPS:
+            raise Refused("too_many", f"You have {FOLLOW_UPS} follow-ups that are still to come. Drop one first.")
         schedule.save(force_insert=True)
     return schedule
 
@@ -140,10 +157,9 @@ def begin_to_beat(thread: Thread) -> None:
 
 def ahead(thread_id: UUID) -> list[Ahead]:
     """What somebody has set for an agent and is still to come, now or once it is resumed."""
-    coming = Schedule.objects.filter(thread=thread_id, next_at__isnull=False).set_by_somebody()
     return [
         Ahead(said(each), each.intent, each.pk if each.author == Author.AGENT else None, each.paused)
-        for each in coming.order_by("next_at")
+        for each in load_all(Schedule, AHEAD, {"thread": thread_id, "kinds": list(SET_BY_SOMEBODY)})
     ]
 
 

@@ -21,7 +21,9 @@ from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 
 from agents.live.turns import where_of_messages
+from agents.refusals import Refused
 from agents.services import assistant_of
+from agents.shares import Shares
 from goals.context import other_places
 from goals.models import Goal
 from memory.text import clean
@@ -31,8 +33,13 @@ MOST: Final = 12
 WORDS: Final = 10
 INDEXED: Final = 100_000
 """Characters of a text that are searched: an index row takes only so many different words (case STO-03)."""
+AT_ONCE: Final = 3
+"""Searches of one user in one process: somebody types on while the first letters are looked for (threat T16)."""
 BEFORE, SHOWN = 80, 240
 """Characters of the place that is shown: before the first word, and in all."""
+
+
+_searches = Shares(lambda: AT_ONCE)
 
 
 class Kind(StrEnum):
@@ -78,6 +85,9 @@ class Hit:
         marked = (f"<mark>{escape(piece)}</mark>" if n % 2 else escape(piece) for n, piece in enumerate(pieces))
         return mark_safe("".join(marked))  # noqa: S308 (escaped)
 
+
+# What markdown only says of the form of lines: headings, points, tables.
+_FORM: Final = re.compile(r"^[ \t]*(#{1,6}|[-*+])[ \t]|\|[ \t|:-]*", re.MULTILINE)
 
 # Each finds (kind, id, thread, name, text, at, number) of one user's things.
 PARTS: Final = f"""
@@ -177,10 +187,21 @@ WHERE strict_word_similarity(%(said)s, name) >= 0.4 ORDER BY strict_word_similar
 
 
 def search(user: User, said: str) -> list[Hit]:
-    """What has all the words of `said`, best first; nothing for no words. What helpers did is left out."""
+    """What has all the words of `said`, best first; nothing for no words. What helpers did is left out.
+
+    Raises:
+        Refused: this user searches AT_ONCE times already. Whoever has much keeps the database busy for seconds.
+    """
     words = re.findall(r"\w+", clean(said))[:WORDS]
     if not words:
         return []
+    with _searches.one(user.pk) as begun:
+        if not begun:
+            raise Refused("too_many_searches", _("Your last search has not ended yet. Try again in a moment."))
+        return _found(user, words)
+
+
+def _found(user: User, words: Sequence[str]) -> list[Hit]:
     query = " & ".join(f"{word}:*" for word in words)
     rows = _rows(FIND, {"user": user.pk, "query": query, "first": words[0]}) or _rows(
         ALIKE, {"user": user.pk, "said": " ".join(words)}
@@ -219,7 +240,8 @@ def _hit(row: tuple[Any, ...], owner: Owner, words: Sequence[str], place: str) -
     kind, found, thread, name, at, number, text = row
     kind = Kind(kind)
     address = _address(kind, found, thread, name, number, owner) + place
-    return Hit(kind, found, thread, name, " ".join(text.split()), words, at, address, owner.title)
+    plain = text if kind == Kind.FILE else _FORM.sub(" ", text.replace("**", "").replace("`", ""))
+    return Hit(kind, found, thread, name, " ".join(plain.split()), words, at, address, owner.title)
 
 
 def _address(kind: Kind, found: UUID, thread: UUID | None, name: str, number: int, owner: Owner) -> str:

@@ -7,7 +7,9 @@ from goals.notice import ReceiptState
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """detail: what went wrong, in words for people."""
+    """detail: what went wrong, in words for people. is_down: whoever was to carry it does not answer, so the next will
+    fare no better now."""
 
     state: ReceiptState
     detail: str = ""
+    is_down: bool = False

@@ -20,6 +20,8 @@ EXAMPLES: Final = (
 )
 ONCE_EXAMPLES: Final = "every weekday 8:00; every 2 hours; in 3 days; tomorrow 9:00; 9 December 8:00"
 MORNING: Final = time(9)
+FARTHEST: Final = timedelta(days=10 * 366)
+"""Whoever means a later moment has made a mistake, and the end of the calendar is no moment in every zone."""
 NTH: Final = {"first": "#1", "second": "#2", "third": "#3", "fourth": "#4", "last": "l"}
 OF_THE_MONTH: Final = r" (?:of|in) (?:every|each|the) month"
 
@@ -53,23 +55,26 @@ def moment_of(text: str, now: datetime) -> datetime:
         now: in the person's zone.
 
     Raises:
-        Unclear: it means none, or one that has passed.
+        Unclear: it means none, or one that has passed, or is years away.
     """
     said = plain(text)
     if found := re.fullmatch(r"in (?P<n>\d{1,4}|an?) (?P<unit>minute|hour|day|week)s?", said):
         n = 1 if found["n"].startswith("a") else int(found["n"])
-        return _later(now, n, found["unit"])
-    days, clock = _split(said, MORNING)
-    day = _date(days, now) if days else _today(now)
-    if day is None or said.isdecimal() or not said:
-        raise Unclear(
-            _("“%(text)s” is not understood. Such as: %(examples)s.") % {"text": text, "examples": ONCE_EXAMPLES}
-        )
-    moment = datetime.combine(day, clock, now.tzinfo)
-    if moment <= now and not days:
-        moment += timedelta(days=1)
-    if moment <= now:
-        raise Unclear(_("%(moment)s has passed.") % {"moment": date_format(moment, "j F Y, H:i")})
+        moment = _later(now, n, found["unit"])
+    else:
+        days, clock = _split(said, MORNING)
+        day = _date(days, now) if days else _today(now)
+        if day is None or said.isdecimal() or not said:
+            raise Unclear(
+                _("“%(text)s” is not understood. Such as: %(examples)s.") % {"text": text, "examples": ONCE_EXAMPLES}
+            )
+        moment = datetime.combine(day, clock, now.tzinfo)
+        if moment <= now and not days:
+            moment += timedelta(days=1)
+        if moment <= now:
+            raise Unclear(_("%(moment)s has passed.") % {"moment": date_format(moment, "j F Y, H:i")})
+    if moment > now + FARTHEST:
+        raise Unclear(_("%(moment)s is too far away.") % {"moment": date_format(moment, "j F Y, H:i")})
     return moment
 
 

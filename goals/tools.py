@@ -13,7 +13,7 @@ from goals.measured import Measurement, Target
 from goals.restoring import MeasurementRestorer, ScheduleRestorer, image, measurement_image
 from goals.schedule import Schedule, ScheduleKind
 from memory.learnings import Origin
-from memory.models import Author
+from memory.models import Author, Thread
 from memory.text import clip
 from tools.base import (
     Arguments,
@@ -97,6 +97,7 @@ class CancelFollowUp(Tool[OneFollowUp]):
     Arguments = OneFollowUp
 
     def run(self, arguments: OneFollowUp, context: ToolContext) -> Outcome:
+        Thread.objects.select_for_update(no_key=True).get(pk=context.thread_id)
         mine = Schedule.objects.select_for_update().filter(thread=context.thread_id, author=Author.AGENT)
         schedule = mine.filter(pk=arguments.id, kind=ScheduleKind.ONCE, next_at__isnull=False).first()
         if schedule is None:

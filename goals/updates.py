@@ -8,21 +8,19 @@ one begins there. What was committed about then may be told twice; its id says s
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from decimal import Decimal
 from enum import StrEnum
 from itertools import chain
-from typing import Final
+from typing import Final, Literal
 from uuid import UUID
 
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import connection
-from django.db.models import Count, Q, Sum
+from django.db.models import Q
 from django.urls import reverse
 
 from agents.live.cards import target
 from agents.live.steps import intention, sentence
-from agents.models import CallStatus, ModelCall
 from agents.services import NOTICE
 from goals.headline import headline
 from goals.inbox import outcome
@@ -63,7 +61,7 @@ class Kind(StrEnum):
 class Update:
     """
     id: of a message or an action. thread: of the conversation that it belongs to. said: in a line. text: more of it,
-    plain. evidence: the address of the page that shows it.
+    plain. evidence: the address of the page that shows it. of: what `id` is the id of.
     """
 
     kind: Kind
@@ -73,15 +71,7 @@ class Update:
     said: str
     text: str
     evidence: str
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """Of calls of models: `known` is the part in US dollars that is known, `unpriced` how many are not in it."""
-
-    calls: int
-    known: Decimal
-    unpriced: int
+    of: Literal["message", "action"]
 
 
 def horizon() -> datetime:
@@ -113,14 +103,6 @@ def updates(user: User, since: datetime, threads: Collection[UUID]) -> list[Upda
     return sorted(mine, key=lambda update: (update.at, update.id), reverse=True)
 
 
-def cost(user: User, since: datetime) -> Cost:
-    """What models have cost since a moment, also those that sum up, and agents that were deleted since."""
-    mine = Q(run__thread__user=user) | Q(thread__user=user) | Q(user=user)
-    calls = ModelCall.objects.filter(mine, created_at__gte=since).exclude(status=CallStatus.STARTED)
-    sums = calls.aggregate(n=Count("pk"), known=Sum("cost"), unpriced=Count("pk", filter=Q(cost=None)))
-    return Cost(sums["n"], sums["known"] or Decimal(0), sums["unpriced"])
-
-
 def answers() -> MessageQuerySet:
     """What agents have said to their users."""
     return _words().exclude(source=Source.ERROR).exclude(metadata__has_key="task")
@@ -136,14 +118,21 @@ def _said(threads: Collection[UUID], since: datetime) -> Iterator[Update]:
     recent = Q(created_at__gte=since) | Q(finished_at__gte=since) | Q(finished_at=None)
     runs = AgentRun.objects.filter(recent, thread__in=threads)
     words = _words().filter(run__in=runs, created_at__gte=since)
-    for message in words.order_by("-created_at")[:MOST]:
+    newest = list(words.order_by("-created_at")[:MOST])
+    asking = set(
+        ThreadMessage.objects.unanswered()
+        .filter(pk__in=[each.pk for each in newest if "asks" in each.metadata])
+        .values_list("pk", flat=True)
+    )
+    for message in newest:
         report = message.metadata.get("task_title", "") if "task" in message.metadata else None
         kind = Kind.FAILURE if message.source == Source.ERROR else Kind.ANSWER if report is None else Kind.REPORT
+        kind = Kind.ASKED if message.pk in asking else kind
         title, text = headline(message.content)
         if report:
             title, text = report, f"{title}. {text}".strip()
         at = reverse("message", args=[message.pk])
-        yield Update(kind, message.pk, message.thread_id, message.created_at, title, text, at)
+        yield Update(kind, message.pk, message.thread_id, message.created_at, title, text, at, "message")
 
 
 def _done(user: User, since: datetime) -> Iterator[Update]:
@@ -191,4 +180,4 @@ def _asked_at(since: datetime) -> datetime:
 
 def _of_action(kind: Kind, action: AgentAction, at: datetime, said: str) -> Update:
     evidence = reverse("action", args=[action.pk])
-    return Update(kind, action.pk, agent_of(action.thread), at, clip(said, LENGTH), "", evidence)
+    return Update(kind, action.pk, agent_of(action.thread), at, clip(said, LENGTH), "", evidence, "action")

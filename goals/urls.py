@@ -129,6 +129,7 @@ urlpatterns = [
     path("notices/mail-off/<str:token>/", notices.mail_off, name="mail_off"),
     path("settings/notices/", notices.settings_notices, name="settings_notices"),
     path("settings/notices/devices/", notices.push_add, name="push_add"),
+    path("settings/notices/devices/renew", notices.push_renew, name="push_renew"),
     path("settings/notices/devices/<uuid:device_id>/remove/", notices.push_remove, name="push_remove"),
     path("settings/notices/devices/<uuid:device_id>/try/", notices.push_try, name="push_try"),
     path("settings/devices/", settings.settings_devices, name="settings_devices"),

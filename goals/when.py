@@ -8,6 +8,7 @@ A slot is a time on that wall, without a zone; a rule is five fields of cron. Ch
 """
 # ruff: noqa: DTZ001 (a time on a wall has no zone)
 
+import re
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Final
@@ -16,6 +17,8 @@ from zoneinfo import ZoneInfo
 from croniter import CroniterError, croniter
 
 MOST_OFTEN: Final = timedelta(minutes=5)
+CHANCE: Final = re.compile(r"(?<![a-z])[hr](?![a-z])", re.IGNORECASE)
+"""Fields that croniter fills by chance, anew with each look."""
 LOOKED_AT: Final = 20
 """Slots of a rule that are compared to find out how often it comes."""
 
@@ -31,7 +34,7 @@ def checked(rule: str) -> str:
         Unclear: it is none, never comes, or comes more often than every MOST_OFTEN.
     """
     rule = " ".join(rule.split())
-    if len(rule.split(" ")) != 5 or not croniter.is_valid(rule):
+    if len(rule.split(" ")) != 5 or CHANCE.search(rule) or not croniter.is_valid(rule):
         raise Unclear(f"“{rule}” is not a time: five fields are needed, such as 0 8 * * 1-5.")
     try:
         slots = croniter(rule, datetime(2024, 1, 1))

@@ -43,17 +43,19 @@ def context_for(thread: Thread, now: datetime, time_zone: str, remembered: Mappi
     return Context("\n".join(parts), told)
 
 
-def noted(notes: Sequence[tuple[str, str]]) -> str:
-    """The lines of (title, body) of the newest NOTES_LISTED notes."""
-    return "\n".join(escape(f"- {title}: {clip(body, 160)}") for title, body in notes)
+def noted(notes: Sequence[tuple[str, str, Sequence[str]]]) -> str:
+    """The lines of (title, body, sources) of the newest NOTES_LISTED notes."""
+    return "\n".join(escape(f"- {title}: {clip(body, 160)}{after(sources)}") for title, body, sources in notes)
 
 
 def learned(learnings: Sequence[tuple[int, str, Sequence[str]]]) -> str:
     """The lines of (number, text, sources) of what has been learned."""
-    return "\n".join(
-        escape(f"{number}. {text}" + (f" [after reading {', '.join(sources)}]" if sources else ""))
-        for number, text, sources in learnings
-    )
+    return "\n".join(escape(f"{number}. {text}{after(sources)}") for number, text, sources in learnings)
+
+
+def after(sources: Sequence[str]) -> str:
+    """How a text is marked whose writer had read texts of strangers (`memory.marks`); empty for none."""
+    return f" [after reading {', '.join(sources)}]" if sources else ""
 
 
 def _section(name: str, lines: str) -> str:

@@ -59,7 +59,7 @@ def place(user_id: int, thread_id: UUID, name: str) -> Place:
     return Place(user_id, thread_id, name)
 
 
-def visible(user_id: int, thread_id: UUID) -> QuerySet[Document]:
+def readable(user_id: int, thread_id: UUID) -> QuerySet[Document]:
     """What an agent may read: its user's documents and its own, daily notes last and the newest of them first."""
     mine = Document.objects.filter(user=user_id)
     return (mine.filter(thread=None) | mine.filter(thread=thread_id)).order_by("-name")

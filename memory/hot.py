@@ -24,6 +24,16 @@ def load[M: Model](model: type[M], where: str, parameters: Mapping[str, object])
     return instance(model, rows[0]) if rows else None
 
 
+def load_all[M: Model](model: type[M], where: str, parameters: Mapping[str, object]) -> list[M]:
+    """Return the rows that match, as `load_joined` sees them.
+
+    Args:
+        where: as of `load`; an order may follow.
+    """
+    sql = f"SELECT {columns(model, 'x')} FROM {model._meta.db_table} x WHERE {where}"  # noqa: S608 (constants)
+    return [instance(model, row) for row in pool.execute_on(pool.orm_connection(), sql, parameters)]
+
+
 def load_joined(sql: str, parameters: Mapping[str, object], *models: type[Model]) -> list[Any]:
     """Return the first row of a SELECT of the `columns` of some models as an instance of each, or nothing.
 

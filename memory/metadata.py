@@ -27,6 +27,8 @@ class MessageMetadata(BaseModel):
     task, task_title: the sub-agent whose report this is.
     schedule, schedule_title: by which the clock has brought this, and when that comes, in words.
     feed: which this is the material of, or of which its user wants to talk about this.
+    asks: of a question of the agent: answers to pick from, of which there may be none. answers: of one that was picked,
+        the message that asks.
     thinking: reasoning that the model showed; always interim. seconds: how long it took.
     interim: text that the model said beside its tool calls; shown as a quiet step, not as the answer.
     retryable: whether an error message offers to try again.
@@ -53,6 +55,8 @@ class MessageMetadata(BaseModel):
     schedule_title: str = ""
     feed: UUID | None = None
     decision: UUID | None = None
+    asks: tuple[str, ...] | None = None
+    answers: UUID | None = None
     thinking: bool = False
     seconds: float | None = None
     interim: bool = False

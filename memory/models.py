@@ -10,7 +10,7 @@ from typing import Self
 
 from django.conf import settings
 from django.db import models
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 from django.db.models.expressions import RawSQL
 from django.db.models.functions import Now
 
@@ -215,6 +215,13 @@ class MessageQuerySet(OwnedQuerySet["ThreadMessage"]):
         """What people see as messages: what they wrote and were answered. The rest are steps of the agent's work."""
         spoken = self.filter(source__in=[Source.USER, Source.AGENT], message_type=MessageType.TEXT)
         return spoken.exclude(metadata__has_any_keys=["interim", "task", "schedule"])
+
+    def unanswered(self) -> Self:
+        """Questions of agents after which their user has said nothing."""
+        later = ThreadMessage.objects.filter(
+            thread=OuterRef("thread"), source=Source.USER, position__gt=OuterRef("position")
+        )
+        return self.filter(~Exists(later), metadata__has_key="asks")
 
 
 class ThreadMessage(models.Model):

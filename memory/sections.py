@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-_HEADING: Final = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*")
+_HEADING: Final = re.compile(r" {0,3}(#{1,6})(?![^ \t])")
 _FENCE: Final = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})(.*)")
 
 
@@ -27,12 +27,12 @@ class Section:
 
 
 def sections(text: str) -> list[Section]:
-    headings = _headings(text.split("\n"))
-    ends = [
-        next((later for later, other, _title in headings[n + 1 :] if other <= level), text.count("\n") + 1)
-        for n, (_line, level, _title) in enumerate(headings)
-    ]
-    return [Section(level, title, line, end) for (line, level, title), end in zip(headings, ends, strict=True)]
+    ends = dict.fromkeys(range(1, 7), text.count("\n") + 1)
+    found = []
+    for line, level, title in reversed(_headings(text.split("\n"))):
+        found.append(Section(level, title, line, ends[level]))
+        ends |= dict.fromkeys(range(level, 7), line)
+    return found[::-1]
 
 
 def with_section(text: str, heading: str, content: str) -> str:
@@ -101,6 +101,11 @@ def _headings(lines: Sequence[str]) -> list[tuple[int, int, str]]:
 
 
 def _parsed(line: str) -> tuple[int, str] | None:
-    """Level and title of a heading."""
-    match = _HEADING.fullmatch(line)
-    return (len(match[1]), match[2] or "") if match else None
+    """Level and title of a heading, without the signs that may close it. The work grows with the line, not faster."""
+    match = _HEADING.match(line)
+    if match is None:
+        return None
+    title = line[match.end() :].strip(" \t")
+    bare = title.rstrip("#")
+    is_closed = bare[-1:] in ("", " ", "\t")
+    return len(match[1]), bare.rstrip(" \t") if is_closed else title

@@ -82,7 +82,7 @@ def manifest(text: str) -> Manifest:
         )
     if not isinstance(description, str) or not 0 < len(description.strip()) <= Skill.DESCRIPTION_LENGTH:
         raise SkillRefused(f"The description must be a text of 1 to {Skill.DESCRIPTION_LENGTH:,} characters.")
-    if UNSEEN.search(description):
+    if UNSEEN.search(description) or clean(description) != description:
         raise SkillRefused("The description has characters that nobody sees.")
     return Manifest(name, " ".join(description.split()), match[2].strip("\n"))
 

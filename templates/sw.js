@@ -14,6 +14,19 @@ async function show({ id, title, body, url }) {
   if (id) await fetch(`/notices/${id}/shown`, { method: "POST" }).catch(() => {});
 }
 
+self.addEventListener("pushsubscriptionchange", (event) => event.waitUntil(renew(event.newSubscription)));
+
+async function renew(renewed) {
+  const address = "{% url 'push_renew' %}";
+  const known = await fetch(address, { redirect: "error" });
+  if (!known.ok) return; // this browser is told nothing
+  const { key, token } = await known.json();
+  const options = { userVisibleOnly: true, applicationServerKey: key };
+  const subscription = JSON.stringify(renewed ?? await self.registration.pushManager.subscribe(options));
+  const body = new URLSearchParams({ subscription });
+  await fetch(address, { method: "POST", body, headers: { "X-CSRFToken": token }, redirect: "error" });
+}
+
 self.addEventListener("notificationclick", (event) => {
   event.notification.close();
   const address = new URL(event.notification.data.url, location.origin);

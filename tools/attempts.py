@@ -8,7 +8,7 @@ from django.conf import settings
 
 from memory.messages import Message, ToolResult, ToolUse, tool as tool_message
 from memory.text import clean, clip, shortened
-from tools.base import UNCERTAIN, Arguments, Effect, Outcome, Reversal, Risk
+from tools.base import UNCERTAIN, Arguments, Effect, Outcome, Reversal, Risk, ToolContext
 from tools.cancel import BY_USER
 from tools.changes import UndoRecord
 from tools.models import ActionStatus
@@ -56,6 +56,10 @@ class Attempt:
         """Whether it must not run beside other calls of its reply."""
         return self.tool is None or self.effect is Effect.LOCAL or not self.tool.parallel_safe
 
+    def expected(self, context: ToolContext) -> UndoRecord | None:
+        """What it would change if it ran now; None when nobody can tell."""
+        return self.tool.expected(self.arguments, context) if self.tool and self.arguments else None
+
     def done(self, outcome: Outcome) -> "Result":
         return Result(
             self,
@@ -66,6 +70,7 @@ class Attempt:
             outcome.touched,
             outcome.sources,
             outcome.said,
+            outcome.asks,
         )
 
     def fails(self, problem: str, sources: Sequence[str] = ()) -> "Result":
@@ -111,6 +116,7 @@ class Result:
     touched: Sequence[UUID] = ()
     sources: Sequence[str] = ()
     said: str | None = None
+    asks: tuple[str, ...] | None = None
 
     @property
     def message(self) -> Message:

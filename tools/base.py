@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 
 from tools.cancel import CancelToken
 from tools.changes import UndoRecord
+from tools.offers import Audience as Audience, Needs as Needs, Pack as Pack, Topic as Topic
 
 
 class Effect(StrEnum):
@@ -42,39 +43,6 @@ class Reversal(StrEnum):
     UNDOABLE = "undoable"
     COMPENSABLE = "compensable"
     IRREVERSIBLE = "irreversible"
-
-
-class Audience(StrEnum):
-    """Which agents a tool suits: those who talk with a person, and those who work alone."""
-
-    CONVERSATION = "conversation"
-    TASK = "task"
-
-
-class Pack(StrEnum):
-    """Tools that belong together, and are only offered to agents whose owner has switched them on (mission D11)."""
-
-    REFLECTIVE = "reflective"
-
-
-class Topic(StrEnum):
-    """What a tool is about, by which people find it in a list. MORE: nothing else fits."""
-
-    NOTES = "notes"
-    FILES = "files"
-    WEB = "web"
-    PLANS = "plans"
-    RECORD = "record"
-    MORE = "more"
-
-
-class Needs(StrEnum):
-    """What an agent must have before a tool is of any use to it: the first two by its kind, the others with time."""
-
-    ALL_GOALS = "all_goals"
-    TARGET = "target"
-    ARCHIVES = "archives"
-    SKILLS = "skills"
 
 
 class ToolError(Exception):
@@ -151,6 +119,7 @@ class Outcome:
     sources: where text of strangers in the observation comes from (an address, the name of a server or file). It marks
         the run, and all that the run leaves behind (mission D10).
     said: text that the call delivered to the user as the agent's message (send_message); ends a conversational run.
+    asks: answers to pick from, where that is a question; None: it is none.
     """
 
     observation: str
@@ -159,6 +128,7 @@ class Outcome:
     touched: Sequence[UUID] = ()
     sources: Sequence[str] = ()
     said: str | None = None
+    asks: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

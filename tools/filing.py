@@ -7,20 +7,24 @@ from dataclasses import dataclass
 from typing import Final
 
 from django.conf import settings
+from django.core.cache import cache
 from django.db import transaction
+from django.db.models import Count, Max
 
 from memory.models import Thread
 from tools import files
 from tools.base import Effect
 from tools.changes import UndoRecord
 from tools.deeds import by_person
-from tools.file_models import Writer
+from tools.file_models import WorkspaceFile, Writer
 from tools.models import AgentAction
 from tools.sandbox.beneath import Missing, OutOfReach
 from tools.sandbox.folder import Folder
 from tools.sandbox.listing import Entry
 
 PAGE: Final = 100
+FRESH: Final = 10
+"""Seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +51,20 @@ def files_of(thread: Thread, after: str = "", limit: int = PAGE) -> Files:
 
 
 def newest_of(thread: Thread, limit: int) -> tuple[list[Entry], int]:
-    """What was changed last, as it lies on the disk, also by a command of which nobody could say what it did; and how
-    many files there are."""
+    """What was changed last, as it lies on the disk, and how many files there are. Everything there is looked at for
+    that, so it is kept for a while: what is on record is seen at once, and within FRESH what a command does, also one
+    of which nobody could say what it did."""
+    recorded = WorkspaceFile.objects.filter(workspace=thread.pk).aggregate(files=Count("pk"), last=Max("updated_at"))
+    last = recorded["last"].timestamp() if recorded["last"] else 0
+    key = f"newest-files:{thread.pk}:{limit}:{recorded['files']}:{last}"
+    found: tuple[list[Entry], int] | None = cache.get(key)
+    if found is None:
+        found = _newest(thread, limit)
+        cache.set(key, found, FRESH)
+    return found
+
+
+def _newest(thread: Thread, limit: int) -> tuple[list[Entry], int]:
     found = Folder(thread.pk).scan(settings.WAYMARK_WORKSPACE_FILES + 1).files.values()
     return sorted(found, key=lambda entry: (-entry.modified, entry.path))[:limit], len(found)
 

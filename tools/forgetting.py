@@ -6,11 +6,13 @@ which it did. What an agent took from it without a trace is not on record, and t
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import or_
 from typing import Final
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import Func, JSONField, Q, QuerySet
 from django.utils.formats import date_format
 from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
@@ -26,9 +28,15 @@ from tools.restoring import Restorer, all_restorers
 from tools.undo import record_of
 
 FORGOTTEN: Final = "forget_source"
-KINDS: Final = ("learning", "note", "document", "measurement", "session")
+KINDS: Final = (
+    *("learning", "note", "document", "file", "part", "assessment", "proposal"),
+    *("measurement", "schedule", "feed_item", "session"),
+)
 """Of what can be removed, by their restorers, in the order in which they are listed."""
 MOST: Final = 200
+RUNS_OF_ENTRIES: Final = Func(
+    "entries", template="jsonb_path_query_array(%(expressions)s, '$[*].run')", output_field=JSONField()
+)
 BLANK: Final[Image] = {"title": "", "summary": "", "text": ""}
 
 
@@ -42,6 +50,10 @@ class SessionRestorer(Restorer):
         found = (mine.select_for_update(of=("self",)) if lock else mine).first()
         image: Image = {name: getattr(found, name) for name in BLANK} if found else BLANK
         return image if image != BLANK else None
+
+    def there(self, owner: int, keys: Collection[str]) -> set[str]:
+        mine = AgentHistory.objects.done().filter(pk__in=keys, thread__user=owner).exclude(**BLANK)
+        return {str(pk) for pk in mine.values_list("pk", flat=True)}
 
     def write(self, owner: int, key: str, image: Image | None) -> None:
         AgentHistory.objects.filter(pk=key, thread__user=owner).update(**(image or BLANK))
@@ -85,7 +97,9 @@ def of_message(message: ThreadMessage) -> Basis:
 def of_note(note: Note) -> Basis:
     read = Q(tool="read_note", arguments__id=str(note.pk))
     listed = Q(tool__in=("search_notes", "list_notes"), output__contains=f"(id {note.pk})")
-    reads = _reads(AgentAction.objects.filter(read | listed, thread=note.thread_id))
+    here = Q(read | listed, thread=note.thread_id)
+    from_afar = Q(user=note.user_id, tool="read_goal", arguments__note__iexact=note.title)  # by the assistant
+    reads = _reads(AgentAction.objects.filter(here | from_afar))
     return Basis(note.thread, note.title, reads, ("note", str(note.pk)))
 
 
@@ -119,7 +133,7 @@ def relied_on(basis: Basis) -> list[Relied]:
         found[basis.own] = Relied(*basis.own, basis.label, made=True)
     for relied in (*_written(basis), *_summed_up(basis)):
         found.setdefault((relied.kind, relied.id), relied)
-    there = [each for each in found.values() if _restorer(each).read(basis.thread.user_id, each.id) is not None]
+    there = list(_those_there(basis.thread.user_id, found))
     own = [each for each in there if (each.kind, each.id) == basis.own]
     return own + sorted((each for each in there if each not in own), key=lambda each: KINDS.index(each.kind))
 
@@ -129,16 +143,24 @@ def forget(basis: Basis, keys: Collection[str]) -> AgentAction | None:
 
     Args:
         keys: of those chosen.
+
+    Raises:
+        CannotRestore: a file cannot be removed now; nothing was.
     """
     owner = basis.thread.user_id
     with transaction.atomic():
         chosen = [each for each in relied_on(basis) if each.key in keys]
-        changes = _let_go([UUID(each.id) for each in chosen if each.kind == "learning"])
-        for each in chosen:
-            restorer = _restorer(each)
-            if (before := restorer.read(owner, each.id, lock=True)) is None:
+        outside = sorted((each for each in chosen if not _restorer(each).transactional), key=lambda each: each.id)
+        inside = [each for each in chosen if _restorer(each).transactional]
+        # Workspaces are locked before threads, and those before their rows; what lies outside is removed last.
+        stood = {each.key: _restorer(each).read(owner, each.id, lock=True) for each in outside}
+        Thread.objects.select_for_update(no_key=True).get(pk=basis.thread.pk)
+        stood |= {each.key: _restorer(each).read(owner, each.id, lock=True) for each in inside}
+        changes = _let_go([UUID(each.id) for each in inside if each.kind == "learning"])
+        for each in (*inside, *outside):
+            if (before := stood[each.key]) is None:
                 continue
-            restorer.write(owner, each.id, None)
+            _restorer(each).write(owner, each.id, None)
             changes.append(Change(kind=each.kind, id=each.id, name=clip(each.name, 80), before=before, after=None))
         if not changes:
             return None
@@ -171,11 +193,21 @@ def _written(basis: Basis) -> Iterator[Relied]:
 
 def _summed_up(basis: Basis) -> Iterator[Relied]:
     """Sessions whose summaries tell of a run that had read it."""
-    sessions = AgentHistory.objects.done().filter(thread__user=basis.thread.user_id)
-    for run in basis.reads:
-        for session in sessions.filter(entries__contains=[{"run": str(run)}]).defer("entries", "text"):
-            name = session.title or clip(session.summary, 80)
-            yield Relied("session", str(session.pk), name, made=True, run=run)
+    tells = reduce(or_, (Q(entries__contains=[{"run": str(run)}]) for run in basis.reads), Q(pk__in=[]))
+    mine = AgentHistory.objects.done().filter(tells, thread__user=basis.thread.user_id)
+    for session in mine.annotate(runs=RUNS_OF_ENTRIES).defer("entries", "text"):
+        run = next(run for run in basis.reads if str(run) in vars(session)["runs"])
+        name = session.title or clip(session.summary, 80)
+        yield Relied("session", str(session.pk), name, made=True, run=run)
+
+
+def _those_there(owner: int, found: Mapping[tuple[str, str], Relied]) -> Iterator[Relied]:
+    """In their order, and looked for kind by kind."""
+    keys: dict[str, list[str]] = {}
+    for kind, key in found:
+        keys.setdefault(kind, []).append(key)
+    there = {kind: all_restorers()[kind].there(owner, named) for kind, named in keys.items()}
+    return (each for each in found.values() if each.id in there[each.kind])
 
 
 def _let_go(learnings: Collection[UUID]) -> list[Change]:

@@ -182,12 +182,19 @@ class Approval(models.Model):
     they have not seen. `state` leaves REQUESTED exactly once.
     """
 
+    TARGET_LENGTH = 80
+
     action = models.OneToOneField(AgentAction, models.CASCADE, primary_key=True, related_name="approval")
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="approvals", db_index=False)
     thread = models.ForeignKey(Thread, models.CASCADE, related_name="approvals", db_index=False)
     state = models.CharField(max_length=20, choices=ApprovalState, default=ApprovalState.REQUESTED)
     cause = models.CharField(max_length=20, choices=Cause, default=Cause.RESTRICTED)
     digest = models.CharField(max_length=64)
+    target = models.CharField(  # noqa: DJ001  empty is another thing than unknown
+        max_length=TARGET_LENGTH,
+        null=True,
+        help_text="tools.approvals.target, when it was asked; None: of before that was kept",
+    )
     sources = models.JSONField(
         default=list, blank=True, db_default=[], help_text="Whose texts its agent had read (memory.marks)"
     )

@@ -1,7 +1,7 @@
 """How the things that tools change are read and put back: one restorer for each kind, listed in `AGENT_RESTORERS`."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cache
 from types import MappingProxyType
 from typing import ClassVar, Final
@@ -22,7 +22,7 @@ class CannotRestore(Exception):
 
 
 class Restorer(ABC):
-    """Of things of one kind. Stateless. Both methods find only what is the owner's, whatever the key says.
+    """Of things of one kind. Stateless. Its methods find only what is the owner's, whatever the key says.
 
     transactional: the things are in our own database, so all of them are put back or none. Others are put back after
         them, one by one, and what fails of those is told (case UND-03).
@@ -38,6 +38,10 @@ class Restorer(ABC):
         Args:
             lock: nobody may change it until the transaction ends.
         """
+
+    def there(self, owner: int, keys: Collection[str]) -> set[str]:
+        """Which of many things are there now."""
+        return {key for key in keys if self.read(owner, key) is not None}
 
     @abstractmethod
     def write(self, owner: int, key: str, image: Image | None) -> None:

@@ -1,6 +1,7 @@
 """Rows of a conversation that tools write: how an undo reads them and puts them back (mission D8)."""
 
 from abc import abstractmethod
+from collections.abc import Collection
 from typing import Any, ClassVar
 
 from django.db import IntegrityError, transaction
@@ -31,6 +32,10 @@ class RowRestorer(Restorer):
         rows = self.model._default_manager.filter(pk=key, user=owner)
         row = (rows.select_for_update() if lock else rows).first()
         return self.image(row) if row else None
+
+    def there(self, owner: int, keys: Collection[str]) -> set[str]:
+        rows = self.model._default_manager.filter(pk__in=keys, user=owner)
+        return {str(pk) for pk in rows.values_list("pk", flat=True)}
 
     def write(self, owner: int, key: str, image: Image | None) -> None:
         rows = self.model._default_manager

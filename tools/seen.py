@@ -68,10 +68,10 @@ def _about(thread_id: UUID) -> Iterator[str]:
 
 
 def typed(thread_id: UUID) -> QuerySet[ThreadMessage]:
-    """What the user wrote: a decision quotes the call that it is about, what restarts a conversation repeats what was
-    written, and what begins a task is its sender's."""
+    """What the user wrote: a decision quotes the call that it is about, an answer was picked of those that the agent
+    wrote, what restarts a conversation repeats what was written, and what begins a task is its sender's."""
     said = ThreadMessage.objects.filter(thread=thread_id, source=Source.USER, run__isnull=False)
-    return said.exclude(metadata__has_any_keys=["decision", "restarts"]).exclude(run__trigger=Trigger.TASK)
+    return said.exclude(metadata__has_any_keys=["decision", "answers", "restarts"]).exclude(run__trigger=Trigger.TASK)
 
 
 def _said(thread_id: UUID, address: str) -> Iterator[str]:

@@ -20,7 +20,7 @@ from memory import pool
 from memory.models import Thread
 from tools import registry
 from tools.attempts import Attempt
-from tools.base import Reversal
+from tools.base import Reversal, Risk
 from tools.models import ActionStatus, Approval, ApprovalState, Cause, Trust, agent_of
 from tools.signature import digest
 
@@ -38,15 +38,22 @@ EARNING = (Cause.RESTRICTED, Cause.CHOSEN)
 IS_TRUSTED = """
 SELECT EXISTS (
   SELECT FROM tools_trust WHERE thread_id = %(thread)s AND tool = %(tool)s AND revoked_at IS NULL
-    AND until > clock_timestamp() AND digest IN ('', %(digest)s))
+    AND until > clock_timestamp() AND digest = ANY(%(digests)s))
 """
 
 
 def is_trusted(thread_id: UUID, attempt: Attempt) -> bool:
-    """Whether a standing word covers a call of a run. thread_id: of the agent that is trusted, see `trusted_as`."""
+    """Whether a standing word covers a call of a run: one for all calls of a tool covers none that risks more than they
+    usually do, such as writing what steers all agents. thread_id: of the agent that is trusted, see `trusted_as`."""
     call = attempt.call
-    parameters = {"thread": thread_id, "tool": call.name, "digest": digest(call.name, call.arguments)}
-    return bool(pool.execute(IS_TRUSTED, parameters)[0][0])
+    these = digest(call.name, call.arguments)
+    digests = [these] if attempt.risk is Risk.RESTRICTED and call.name in _harmless() else [these, ""]
+    return bool(pool.execute(IS_TRUSTED, {"thread": thread_id, "tool": call.name, "digests": digests})[0][0])
+
+
+def _harmless() -> list[str]:
+    """Tools of which a call asks by itself only as an exception."""
+    return [tool.name for tool in registry.all_tools().values() if tool.risk is Risk.ALLOWED]
 
 
 EARNED = """
@@ -54,6 +61,7 @@ SELECT agent, tool, count(*)
 FROM (
   SELECT coalesce(task.parent_id, approval.thread_id) AS agent, action.tool, approval.decided_at,
     approval.state = %(approved)s AND approval.cause = ANY(%(earning)s) AND action.status = %(done)s
+      AND NOT (approval.cause = %(restricted)s AND action.tool = ANY(%(harmless)s))
       AND NOT action.undone AND action.reversal <> %(for_good)s AS went_well,
     max(approval.decided_at) FILTER (WHERE approval.state = %(rejected)s OR action.undone) OVER same AS spoilt_at
   FROM tools_approval approval
@@ -88,6 +96,8 @@ class Earned:
             "earning": [cause.value for cause in EARNING],
             "done": ActionStatus.DONE.value,
             "for_good": Reversal.IRREVERSIBLE.value,
+            "restricted": Cause.RESTRICTED.value,
+            "harmless": _harmless(),
         }
         with connection.cursor() as cursor:
             cursor.execute(EARNED, parameters)
@@ -99,7 +109,9 @@ class Earned:
             return ()
         times = self.times.get((agent_of(approval.thread), approval.action.tool), 0)
         may_be_undone = approval.action.reversal != Reversal.IRREVERSIBLE
-        return (Scope.THESE, Scope.ANY) if may_be_undone and times >= settings.WAYMARK_TRUST_AFTER else (Scope.THESE,)
+        is_usual = approval.cause != Cause.RESTRICTED or approval.action.tool not in _harmless()
+        is_earned = may_be_undone and is_usual and times >= settings.WAYMARK_TRUST_AFTER
+        return (Scope.THESE, Scope.ANY) if is_earned else (Scope.THESE,)
 
 
 def grant(user: User, thread: Thread, tool: str, arguments: dict[str, object] | None) -> Trust:

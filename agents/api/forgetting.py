@@ -9,15 +9,17 @@ from rest_framework.response import Response
 
 from agents.api.base import Access, ApiView
 from agents.api.schema import documented
-from agents.forget_views import BASES
+from agents.forgettable import BASES
+from agents.refusals import Refused
 from agents.serializers import ActionShape, Strict
 from tools.forgetting import KINDS, Basis, Relied, forget, relied_on
+from tools.restoring import CannotRestore
 
 
 class ReliedShape(serializers.Serializer[Relied]):
     key = serializers.CharField(help_text="Names it in what is to go")
     kind = serializers.ChoiceField(KINDS)
-    id = serializers.UUIDField()
+    id = serializers.CharField(help_text="A UUID; of a file that of its thread, and its path")
     name = serializers.CharField()
     made = serializers.BooleanField(help_text="It was made then; false: only changed, and it would go as a whole")
     run = serializers.UUIDField(allow_null=True, help_text="In which that was; null: it is the source itself")
@@ -28,7 +30,7 @@ class ReliedListShape(serializers.Serializer[object]):
 
 
 class ForgetBody(Strict):
-    keys = serializers.ListField(child=serializers.CharField(max_length=100), max_length=1_000)
+    keys = serializers.ListField(child=serializers.CharField(max_length=5_000), max_length=1_000)
 
 
 class ReliedOn(ApiView):
@@ -49,7 +51,10 @@ class ReliedOn(ApiView):
         "Forget some of what relied on it, as one action that can be undone", {200: ActionShape}, body=ForgetBody
     )
     def post(self, request: Request, **kwargs: Any) -> Response:
-        action = forget(self.basis(), self.body(ForgetBody)["keys"])
+        try:
+            action = forget(self.basis(), self.body(ForgetBody)["keys"])
+        except CannotRestore as busy:
+            raise Refused("cannot_forget", str(busy)) from busy
         if action is None:
             raise ValidationError({"keys": ["None of these is there."]})
         return Response(ActionShape(action).data)

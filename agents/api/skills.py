@@ -4,7 +4,9 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.db import transaction
+from django.db.models import Prefetch, QuerySet
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404
 from drf_spectacular.types import OpenApiTypes
@@ -18,7 +20,7 @@ from agents.api.base import Access, ApiView, Body
 from agents.api.pages import NEWEST_FIRST, page
 from agents.api.schema import documented, listed
 from agents.serializers import ErrorShape, Strict, TextField
-from memory.models import Skill
+from memory.models import Skill, SkillFile
 from memory.skills import add_skill, change_skill, delete_skill, exported, keep_from, switch_skill
 
 
@@ -34,7 +36,7 @@ class SkillShape(serializers.ModelSerializer[Skill]):
         read_only_fields = fields
 
     def get_files(self, skill: Skill) -> list[str]:
-        return [file.path for file in skill.files.defer("content")]
+        return [file.path for file in skill.files.all()]
 
     def get_off_for(self, skill: Skill) -> list[UUID]:
         return [each.thread_id for each in skill.off_for.all()]
@@ -54,13 +56,19 @@ class SkillChanges(Strict):
     off_for = serializers.ListField(child=serializers.UUIDField(), required=False, max_length=1_000)
 
 
+def skills_of(user: User) -> QuerySet[Skill]:
+    """With all that their shape says."""
+    files = Prefetch("files", SkillFile.objects.defer("content"))
+    return Skill.objects.for_user(user).prefetch_related(files, "off_for")
+
+
 class Skills(ApiView):
     access = Access.OWN
     parser_classes = [Body, MultiPartParser]
 
     @listed("Skill", SkillShape, "List your skills, newest first", name="skills_list")
     def get(self, request: Request) -> Response:
-        return page(request, Skill.objects.for_user(self.user), NEWEST_FIRST, skill_json)
+        return page(request, skills_of(self.user), NEWEST_FIRST, skill_json)
 
     @documented(
         "Take in a skill",
@@ -74,14 +82,14 @@ class Skills(ApiView):
             upload = self.body(SkillUpload)["file"].read(settings.WAYMARK_SKILL_BYTES + 1)
         else:
             upload = self.body(SkillText)["text"].encode()
-        return Response(skill_json(add_skill(self.user, upload)), status=201)
+        return Response(skill_json(skills_of(self.user).get(pk=add_skill(self.user, upload).pk)), status=201)
 
 
 class OneSkill(ApiView):
     access = Access.OWN
 
     def found(self, skill_id: UUID) -> Skill:
-        return get_object_or_404(Skill.objects.for_user(self.user), pk=skill_id)
+        return get_object_or_404(skills_of(self.user), pk=skill_id)
 
     @documented("Read a skill", {200: SkillShape}, errors=(401, 404))
     def get(self, request: Request, skill_id: UUID) -> Response:

@@ -6,6 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from django.http.response import HttpResponseBase
+from django.shortcuts import get_object_or_404
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework.exceptions import Throttled, ValidationError
@@ -21,7 +22,7 @@ from agents.live.snapshot import message_json, tip
 from agents.live.sse import event_stream
 from agents.models import DeviceToken
 from agents.serializers import AcceptedShape, ErrorShape, MessageBody, MessageShape, MessageWithFiles, run_json
-from agents.services import Accepted, assistant_of, send_message
+from agents.services import Accepted, assistant_of, pick_answer, send_message
 from memory.keyset import Order
 from memory.models import AgentRun, MessageQuerySet, Thread, ThreadMessage
 
@@ -83,7 +84,12 @@ class Messages(ThreadView):
     def post(self, request: Request, **kwargs: Any) -> Response:
         """202: accepted. 200: this `client_message_id` had been accepted before; the same message and run."""
         given = self.body(MessageWithFiles if request.FILES else MessageBody)
-        accepted = send_message(self.thread(), given["content"], given.get("client_message_id"), given.get("files", ()))
+        content, thread = given["content"], self.thread()
+        if asked := given.get("answers"):
+            question = get_object_or_404(ThreadMessage.objects.filter(thread=thread), pk=asked)
+            accepted = pick_answer(question, content)
+        else:
+            accepted = send_message(thread, content, given.get("client_message_id"), given.get("files", ()))
         run = _run_of(accepted)
         answer = {"message": message_json(accepted.message), "run": run_json(run, self.goal()) if run else None}
         return Response(answer, status=202 if accepted.created else 200)
@@ -91,15 +97,16 @@ class Messages(ThreadView):
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """Who was let in to which stream."""
+    """A device that was let in to a stream. thread_id: of the conversation; None: of all that is its user's."""
 
-    thread_id: UUID
     device_id: UUID
+    thread_id: UUID | None = None
 
     def still(self) -> bool:
-        """Whether the device is still signed in and the thread still its user's."""
+        """Whether it is still signed in, and the thread still its user's."""
         devices = DeviceToken.objects.filter(pk=self.device_id, user__is_active=True)
-        return devices.filter(user__threads=self.thread_id).exists()
+        mine = devices.filter(user__threads=self.thread_id) if self.thread_id else devices
+        return mine.exists()
 
 
 class Events(ThreadView):
@@ -123,10 +130,11 @@ class Events(ThreadView):
     )
     def get(self, request: Request, **kwargs: Any) -> HttpResponseBase:
         assert isinstance(request.auth, DeviceToken)
-        admitted = Admitted(self.thread().pk, request.auth.pk)
+        thread = self.thread()
+        admitted = Admitted(request.auth.pk, thread.pk)
         if seats.are_taken(self.user.pk):
             raise Throttled(60)
-        return event_stream(admitted.thread_id, self.user.pk, _cursor(request), admitted.still)
+        return event_stream(thread.pk, self.user.pk, _cursor(request), admitted.still)
 
 
 class AssistantThread(ThreadView):

@@ -26,7 +26,7 @@ from memory.context import NOTES_LISTED, Context, context_for, learned, noted
 from memory.documents import TOLD, told, told_parameters
 from memory.encoding import dumps
 from memory.hot import columns, instance, load, width
-from memory.marks import mark
+from memory.marks import mark, merged
 from memory.models import LIVE, Thread, Trigger
 from memory.pool import orm
 from memory.recall import LAST_SUMMARIES, Summary, section
@@ -113,14 +113,15 @@ BODY_READ = 400
 
 SUMMON = f"""
 SELECT run.trigger, run.context_type, coalesce(u.time_zone, 'Etc/UTC'), person.is_staff,
-  (SELECT coalesce(jsonb_agg(jsonb_build_array(n.title, n.body) ORDER BY n.created_at), '[]') FROM (
-    SELECT title, left(body, {BODY_READ}) AS body, created_at FROM memory_note WHERE thread_id = t.id
+  (SELECT coalesce(jsonb_agg(jsonb_build_array(n.title, n.body, n.sources) ORDER BY n.created_at), '[]') FROM (
+    SELECT title, left(body, {BODY_READ}) AS body, sources, created_at FROM memory_note WHERE thread_id = t.id
     ORDER BY created_at DESC LIMIT {NOTES_LISTED}) n),
   (SELECT coalesce(jsonb_agg(jsonb_build_array(l.number, l.text, l.sources) ORDER BY l.number), '[]')
     FROM memory_learning l WHERE l.thread_id = t.id AND l.ended_at IS NULL),
   {TOLD}, {USABLE},
   EXISTS (SELECT FROM agents_planitem p WHERE p.thread_id = t.id AND p.status <> 'dropped'),
   EXISTS (SELECT FROM tools_workspacefile f WHERE f.workspace_id = t.id),
+  EXISTS (SELECT FROM tools_mcpserver m WHERE m.user_id = t.user_id),
   {LAST_SUMMARIES}, {PRICES.format(user="t.user_id")},
   {columns(Thread, "t")}, {columns(ModelConnection, "c")}, {columns(ModelConnection, "s")}
 FROM memory_agentrun run
@@ -139,7 +140,7 @@ def summon(run_id: UUID) -> Summons | None:
     if not rows:
         return None
     trigger, context_type, time_zone, is_staff, notes, learnings, written, skills, *others = rows[0]
-    has_plan, has_files, summaries, prices, *rest = others
+    has_plan, has_files, has_servers, summaries, prices, *rest = others
     values = iter(rest)
     thread = instance(Thread, [*islice(values, width(Thread))])
     default, stand_in = _connection(values), _connection(values)
@@ -148,11 +149,11 @@ def summon(run_id: UUID) -> Summons | None:
         return None
     now = timezone.now()
     if not agentable.remembers:
-        written, skills = [], []
+        notes, learnings, written, skills = [], [], [], []
     documents = told(written, now, time_zone)
     standing = documents.prefix + skill_section(skills)
-    if documents.sources:
-        mark(thread.pk, documents.sources)  # before the run is claimed, which reads the mark
+    if sources := merged(documents.sources, *(each[2] for each in (*notes, *learnings))):
+        mark(thread.pk, sources)  # before the run is claimed, which reads the mark
     with orm():  # a kind's own hooks may ask for more
         modes, packs, parent = agentable.tool_modes(), agentable.tool_packs(), agentable.reports_to()
         grown = {Needs.ARCHIVES: thread.generation, Needs.SKILLS: skills}
@@ -179,7 +180,7 @@ def summon(run_id: UUID) -> Summons | None:
                 off(modes),
                 packs,
                 has=has,
-                user_id=thread.user_id,
+                user_id=thread.user_id if has_servers else None,
                 context_type=context_type,
             ),
             policy=Policy(modes, partial(is_trusted, agentable.trusted_as())),

@@ -47,9 +47,13 @@ def ring_measure(thread_id: UUID, user_id: int) -> bool:
     return _ring("measure", str(thread_id), user=user_id)
 
 
-def ask_for_check(action_id: UUID, user_id: int) -> bool:
-    """Let a worker look up what became of a call. Never raises; False without Redis."""
-    return _ring("check", str(action_id), user_id, user=user_id)
+def ask_for_check(action_id: UUID, user_id: int, *, asked: bool = True) -> bool:
+    """Let a worker look up what became of a call. Never raises; False without Redis.
+
+    Args:
+        asked: by its user.
+    """
+    return _ring("check", str(action_id), user_id if asked else None, user=user_id)
 
 
 def ask_for_restart(run_id: UUID, user_id: int) -> bool:

@@ -20,10 +20,12 @@ SECONDS_A_DAY = 86_400
 
 @dataclass(slots=True)
 class Gate:
-    """The approval that a call needs, as far as it is known here. sources: the mark of its run when it was asked."""
+    """The approval that a call needs, as far as it is known here. sources: the mark of its run when it was asked.
+    target: what it is about (`tools.approvals.target`)."""
 
     cause: Cause
     sources: Sequence[str] = ()
+    target: str = ""
     state: ApprovalState = ApprovalState.REQUESTED
     reason: str = ""
 
@@ -95,7 +97,7 @@ class Call:
         assert self.gate is not None
         seconds = settings.WAYMARK_APPROVAL_DAYS * SECONDS_A_DAY
         gate = self.gate
-        return ApprovalRequest(self.attempt.action_id, gate.cause, self.digest, seconds, gate.sources)
+        return ApprovalRequest(self.attempt.action_id, gate.cause, self.digest, seconds, gate.sources, gate.target)
 
     def propose(self) -> None:
         """Answer it as waiting for approval, so that the conversation can go on meanwhile."""

@@ -32,13 +32,14 @@ def thinking_cells(reply: Reply, latency_ms: int) -> list[Cell]:
 def interim_cells(reply: Reply, latency_ms: int) -> list[Cell]:
     """What the model thought and said beside its calls. Words that a call delivers as well are shown once (LOO-03)."""
     text = reply.message.text.strip()
-    if not text or any(call.arguments.get("text") == text for call in reply.message.calls):
+    if not text or any(text in call.arguments.values() for call in reply.message.calls):
         return thinking_cells(reply, latency_ms)
     return [*thinking_cells(reply, latency_ms), text_cell(Source.AGENT, text, MessageMetadata(interim=True))]
 
 
 def said_cells(results: Sequence[Result]) -> list[Cell]:
-    return [text_cell(Source.AGENT, result.said) for result in results if result.said is not None]
+    spoken = ((result.said, MessageMetadata(asks=result.asks)) for result in results if result.said is not None)
+    return [text_cell(Source.AGENT, said, metadata) for said, metadata in spoken]
 
 
 def wait_id(run_id: UUID) -> UUID:

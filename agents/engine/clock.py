@@ -28,20 +28,25 @@ def run(stopped: threading.Event) -> None:
 
 
 def tick() -> None:
-    """Do what is due this minute. Never raises: the next tick tries again."""
+    """Do what is due this minute. Never raises: the next tick tries again, and what fails keeps nothing else from its
+    turn."""
     try:
-        with transaction.atomic(), connection.cursor() as cursor:
-            cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [TICK_LOCK])
-            row = cursor.fetchone()
-            if row and row[0]:
-                Session.objects.filter(expire_date__lt=timezone.now()).delete()
-                ring_for_due()
-        for path in settings.WAYMARK_BY_THE_CLOCK:
-            import_string(path)()
-        health.run_if_due()
-    except DatabaseError as error:
-        log.warning("tick failed", error=str(error))
-    except Exception:
-        log.exception("tick failed")
+        for work in (_alone, *map(import_string, settings.WAYMARK_BY_THE_CLOCK), health.run_if_due):
+            try:
+                work()
+            except DatabaseError as error:
+                log.warning("tick failed", work=work.__name__, error=str(error))
+            except Exception:
+                log.exception("tick failed", work=work.__name__)
     finally:
         connection.close()
+
+
+def _alone() -> None:
+    """What only one at a time does."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [TICK_LOCK])
+        row = cursor.fetchone()
+        if row and row[0]:
+            Session.objects.filter(expire_date__lt=timezone.now()).delete()
+            ring_for_due()

@@ -42,7 +42,7 @@ def start(record: Record, call: Call, context: ToolContext) -> bool:
     if call.gate is not None and call.attempt.tool is not None:
         _, _, seen = journal.decision(call.attempt.action_id)
         with orm():
-            expected = call.attempt.tool.expected(call.attempt.arguments, context) if seen else None
+            expected = call.attempt.expected(context) if seen else None
         if seen and seen != shown(call.digest, expected):
             call.result = call.attempt.denied(CHANGED)
             return False

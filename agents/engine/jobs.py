@@ -25,8 +25,8 @@ def measure(thread_id: str) -> None:
     archiving.measure(UUID(thread_id))
 
 
-def check(action_id: str, user_id: int) -> None:
-    """Look up what became of a call, because its user asks."""
+def check(action_id: str, user_id: int | None) -> None:
+    """Look up what became of a call, because its user asks, or by itself."""
     decisions.check(UUID(action_id), user_id)
 
 

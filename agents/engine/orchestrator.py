@@ -70,7 +70,7 @@ def work(run_id: UUID) -> None:
             return
         cancel = CancelToken()
         with (
-            structlog.contextvars.bound_contextvars(thread=str(lease.thread_id)),
+            structlog.contextvars.bound_contextvars(thread=str(lease.thread_id), fence=lease.fence),
             leases.hold(lease, cancel, since) as held,
         ):
             Orchestrator(summons, held).drive()
@@ -109,7 +109,8 @@ class Orchestrator:
     def drive(self) -> None:
         """Run the loop and settle, whatever happens."""
         lease, progress, summons = self.held.lease, self.held.progress, self.summons
-        log.info("run started", trigger=summons.trigger, model=summons.choice.model, step=progress.step)
+        how = "run taken up again" if progress.resumed else "run started"
+        log.info(how, trigger=summons.trigger, model=summons.choice.model, step=progress.step, lost=progress.recoveries)
         announce_status(summons.thread, lease.run_id, RunStatus.RUNNING, progress.step)
         with self._left_to_others():
             try:
@@ -124,7 +125,7 @@ class Orchestrator:
                 bell.ring_next(parked.in_line)
                 log.info("run waits for approval", step=progress.step)
             else:
-                log.info("run ended", status=ending.status, reason=ending.reason, step=progress.step)
+                log.info("run settled", status=ending.status, reason=ending.reason, step=progress.step)
                 if ending.status == RunStatus.SUCCEEDED:
                     window, has_sessions = summons.choice.capabilities.context_length, summons.agentable.has_sessions
                     is_over = summons.context_type == FEED

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 
 from agents.engine import gates, journal
 from agents.engine.assemble import Summons
@@ -15,6 +15,7 @@ from agents.providers.base import Reply
 from memory.ids import new_id
 from memory.messages import Message, ToolUse
 from memory.pool import orm
+from tools.approvals import target
 from tools.attempts import Attempt, Result
 from tools.base import UNCERTAIN, Effect, Risk
 from tools.cancel import Cancelled
@@ -165,7 +166,8 @@ class Steps:
         context = self.executor.context(attempt, self.held.cancel)
         with orm():  # a tool may look up whose the thing is
             cause = self.summons.policy.cause(attempt, context, repeats_unknown=repeats_unknown)
-        return Gate(cause, context.sources) if cause else None
+            about = target(attempt.call.arguments, partial(attempt.expected, context)) if cause else ""
+        return Gate(cause, context.sources, about) if cause else None
 
     def _answer_all(self) -> None:
         try:

@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 
 from agents.proposed_call import ProposedCall
 from memory.encoding import dumps
-from memory.text import UNSEEN, clip, newlines
+from memory.text import UNSEEN, newlines
 from tools import files, registry, trust
 from tools.base import Effect, Reversal
 from tools.file_changes import KIND
@@ -21,7 +21,6 @@ from tools.models import ActionStatus, AgentAction, ApprovalState, Resolution
 from tools.way_back import way_back
 
 SHOWN = 4_000
-SHORT = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +161,7 @@ def _approval(action: AgentAction, earned: trust.Earned) -> Card:
         action.pk,
         [line for line in _lines(action) if line.name not in shown],
         [Button(_("Approve once"), _decide(proposal, "approve"), "primary", "a")],
-        about=_target(proposal),
+        about=proposal.target,
         changes=changes,
         sources=", ".join(action.approval.sources),
         stakes=_stakes(action),
@@ -181,14 +180,9 @@ def _decide(proposal: ProposedCall, decision: str) -> str:
 
 
 def target(action: AgentAction) -> str:
-    """The name, as things stand, of what a recorded call gives an id of alone; empty when it says so itself."""
-    return _target(ProposedCall(action))
-
-
-def _target(proposal: ProposedCall) -> str:
-    if "id" not in proposal.action.arguments or proposal.would is None:
-        return ""
-    return clip(", ".join(change.name for change in proposal.would.changes), SHORT)
+    """The name, when it was asked for, of what a recorded call gives an id of alone; empty when it says so itself."""
+    approval = getattr(action, "approval", None)
+    return ProposedCall(action).target if approval is None or approval.target is None else str(approval.target)
 
 
 def _changes(proposal: ProposedCall) -> Iterator[tuple[str, str, str]]:

@@ -19,7 +19,8 @@ from agents.live import turns
 from agents.live.cells import turn_html, with_live
 from agents.live.snapshot import Place, place
 from agents.models import AgentTask, CallStatus, ModelCall, UserAgent
-from agents.planned import current_plan
+from agents.plan_item import PlanItem
+from agents.planned import Branch, current_plan
 from agents.services import assistant_of
 from memory.models import AgentRun, Document, Learning, Note, RunStatus, Thread
 from tools.filing import newest_of
@@ -134,7 +135,7 @@ def _screen(thread: Thread, where: Place, live: AgentRun | None, shown: list[tur
         older=older,
         bar=bar(agent, live),
         queue=render_to_string("agents/parts/queue.html", {"waiting": turns.waiting(thread)}),
-        panel=panel(agent),
+        panel=panel(agent, live),
     )
 
 
@@ -162,7 +163,7 @@ def asks_again(run: AgentRun) -> bool:
     return now[0] == CallStatus.STARTED and before == [(CallStatus.FAILED, now[1])]
 
 
-def panel(agent: Agentable) -> SafeString:
+def panel(agent: Agentable, live: AgentRun | None) -> SafeString:
     thread = agent.thread
     notes = Note.objects.filter(thread=thread)
     tasks = AgentTask.objects.filter(parent=thread)
@@ -178,6 +179,8 @@ def panel(agent: Agentable) -> SafeString:
         "files": files,
         "files_count": files_count,
         "plan": plan,
+        "plan_now": _under_way(plan) if live else (),
+        "plan_mark": _CHIPS[RunStatus(live.status)][1] if live else "",
         "plan_steps": len(steps),
         "plan_closed": sum(not item.is_open for item in steps),
         "beside": agent.beside(),
@@ -194,6 +197,11 @@ def panel(agent: Agentable) -> SafeString:
         "runs_count": runs.aggregate(n=Count("pk"))["n"],
     }
     return render_to_string("agents/parts/panel.html", context)
+
+
+def _under_way(plan: Sequence[Branch]) -> Collection[PlanItem]:
+    """The step at which the agent is, and its task."""
+    return next(((branch.task, item) for branch in plan for item in branch.subtasks if item.is_open), ())
 
 
 def _lasted(run: AgentRun) -> timedelta | None:

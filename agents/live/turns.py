@@ -42,11 +42,12 @@ _waits = Q(processed=False) & (Q(run__status__in=BUSY) | ~Q(run__status__in=LIVE
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A message with what it points to."""
+    """A message with what it points to. answers: those that may still be picked, of a question."""
 
     message: ThreadMessage
     metadata: MessageMetadata
     action: AgentAction | None = None
+    answers: Sequence[str] = ()
 
     @property
     def is_step(self) -> bool:
@@ -231,7 +232,12 @@ def _parts(rows: Iterable[ThreadMessage]) -> list[Part]:
     wanted = [metadata.action for _, metadata in read if metadata.action]
     shown = AgentAction.objects.with_standing().defer("output", "undo").select_related("approval")
     actions = shown.in_bulk(wanted) if wanted else {}
-    return [Part(message, metadata, actions.get(metadata.action)) for message, metadata in read]
+    asked = {message.pk: metadata.asks for message, metadata in read if metadata.asks}
+    unanswered = set(ThreadMessage.objects.unanswered().filter(pk__in=asked).values_list("pk", flat=True))
+    answers = {pk: asked[pk] for pk in unanswered}
+    return [
+        Part(message, metadata, actions.get(metadata.action), answers.get(message.pk, ())) for message, metadata in read
+    ]
 
 
 def _mark_sessions(thread: Thread, turns: Sequence[Turn]) -> None:

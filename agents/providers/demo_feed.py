@@ -7,19 +7,23 @@ from xml.sax.saxutils import unescape
 from agents.providers.demo_rules import Call, Say, Step
 from memory.text import clip
 
-_MATERIAL = re.compile(r"<feed>(.*)</feed>", re.S)
 _FACT = re.compile(r"^\[(\w+)\] ([^:]+): (.+)$", re.M)
 _GOAL = "Goal: "
 
 
+def inside(tag: str, text: str) -> str:
+    """What stands between the first such tag and the last that closes it; empty when there is none."""
+    return text.partition(f"<{tag}>")[2].rpartition(f"</{tag}>")[0]
+
+
 def feed_step(said: str, *, written: bool) -> Step | None:
     """The next step of a run that writes the feed; None when there is nothing of a feed in what was said."""
-    material = _MATERIAL.search(said)
-    if material is None:
+    material = inside("feed", said)
+    if not material:
         return None
     if written:
         return Say("The feed is written.")
-    goals = [part for part in unescape(material[1]).split("\n\n") if part.startswith(_GOAL)]
+    goals = [part for part in unescape(material).split("\n\n") if part.startswith(_GOAL)]
     titles = [goal.partition("\n")[0].removeprefix(_GOAL) for goal in goals]
     items = [item for goal in goals[:7] if (item := _item(goal))]
     brief = f"Something has come about on {', '.join(titles[:3])}{' and others' if len(titles) > 3 else ''}."

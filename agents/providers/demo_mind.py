@@ -6,7 +6,7 @@ from typing import NamedTuple
 from xml.sax.saxutils import unescape
 
 from agents.providers.base import ModelRequest
-from agents.providers.demo_feed import feed_step
+from agents.providers.demo_feed import feed_step, inside
 from agents.providers.demo_rules import Call, Say, Step, capital, first_step, subject_of
 from agents.providers.demo_topics import sections_for
 from memory.messages import Message, ToolResult, ToolUse
@@ -17,13 +17,16 @@ INTRODUCTION = (
     "Connect a real model under **Settings → Models and keys** and I can do much more."
 )
 _NO_TOOL = "I cannot do that here: the tool for it, `{tool}`, is not offered to me."
-_REPORTED = re.compile(r"<task_report>(.*)</task_report>", re.S)
+# Of the user's words, in characters: the script understands sentences, and looking for tags takes a time that grows
+# with the square of the text.
+_READ = 4_000
 _SECTION = re.compile(r"<(\w+)\b[^>]*>.*?</\1>", re.S)
 _TAG = re.compile(r"</?\w+\b[^>]*>")
 _ROLE = re.compile(r"<role>([^<]*)", re.I)  # up to the first tag: what follows holds the user's words
 _ALONE = re.compile(r"sub-agent|task agent|work alone", re.I)
 _UNDOABLE = re.compile(r"^- (.+) \(id ([0-9a-f-]+), [^()]*, can be undone\)$", re.M)
 _ID = re.compile(r" \(id [0-9a-f-]+\)")
+_OF_GOALS = re.compile(r"\bmy goals\b", re.I)
 _ORDER = re.compile(r"^(?:please )?(?:look into|research|investigate|find out(?: about)?)\s+", re.I)
 
 
@@ -43,7 +46,10 @@ def decide(request: ModelRequest) -> Step:
     turn = _turn(request.messages)
     if "write_feed" in offered and (of_feed := feed_step(turn.raw, written=bool(turn.done))):
         return of_feed
-    step = _work_alone(turn, offered) if _is_alone(request.system, offered) else _converse(turn)
+    if "read_goal" in offered and not turn.done and _OF_GOALS.search(turn.text):
+        step: Step = Say(_goals_report(request.messages))
+    else:
+        step = _work_alone(turn, offered) if _is_alone(request.system, offered) else _converse(turn)
     if isinstance(step, Call) and step.tool not in offered:
         step = Say(_NO_TOOL.format(tool=step.tool))
     if isinstance(step, Say) and not _has_spoken(request.messages):
@@ -57,9 +63,8 @@ def _turn(messages: Sequence[Message]) -> Turn:
     calls = {call.id: call for message in current for call in message.calls}
     results = (block for message in current for block in message.blocks if isinstance(block, ToolResult))
     done = tuple((calls[result.id], result) for result in results if result.id in calls)
-    said = current[0].text if current else ""
-    report = _REPORTED.search(said)
-    return Turn(said, _bare(said), unescape(report[1].strip()) if report else "", done)
+    said, words = (current[0].text, current[0].words) if current else ("", "")
+    return Turn(said, _bare(words[:_READ]), unescape(inside("task_report", said).strip()), done)
 
 
 def _bare(text: str) -> str:
@@ -87,6 +92,14 @@ def _converse(turn: Turn) -> Step:
         return first_step(turn.text)
     call, result = turn.done[-1]
     return _take_back(result) if call.name == "list_recent_actions" else Say(_report(call, result))
+
+
+def _goals_report(messages: Sequence[Message]) -> str:
+    """The goals, as the assistant was told of them last."""
+    told = next(filter(None, (unescape(inside("goals", message.text)).strip() for message in reversed(messages))), "")
+    if not told.startswith("- "):
+        return "You have no goals yet. Make one under **New goal**, and it gets an agent of its own."
+    return f"This is how your goals stand:\n\n{told}\n\nWhich of them comes next, a script cannot judge."
 
 
 def _take_back(listed: ToolResult) -> Step:

@@ -38,10 +38,11 @@ class FeedItemShape(serializers.ModelSerializer[FeedItem]):
 class FeedShape(serializers.ModelSerializer[Feed]):
     items = FeedItemShape(many=True)
     run = serializers.UUIDField(allow_null=True, help_text="Which has written it")
+    sources = serializers.ListField(child=serializers.CharField(), help_text="Whose texts its writer had read")
 
     class Meta:
         model = Feed
-        fields = ["id", "day", "since", "until", "brief", "run", "written_at", "items"]
+        fields = ["id", "day", "since", "until", "brief", "run", "sources", "written_at", "items"]
         read_only_fields = fields
 
 

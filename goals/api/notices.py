@@ -116,7 +116,8 @@ class PushDevices(ApiView):
 
     @documented("Be told on this device", {201: PushDeviceShape}, body=PushDeviceBody, errors=(400, 401))
     def post(self, request: Request) -> Response:
-        """An endpoint has one user, whoever registers it last. It ends with the token of this device."""
+        """A device has one endpoint: another one takes its place. An endpoint has one user, whoever registers it last.
+        It ends with the token of this device."""
         given = self.body(PushDeviceBody)
         assert isinstance(request.auth, DeviceToken)
         name = given.pop("name") or request.auth.name

@@ -28,7 +28,7 @@ class FoundShape(serializers.Serializer[object]):
 class Search(ApiView):
     access = Access.OWN
 
-    @documented("Search everything of yours", {200: FoundShape}, query=[QUERY], errors=(401,))
+    @documented("Search everything of yours", {200: FoundShape}, query=[QUERY], errors=(401, 429))
     def get(self, request: Request) -> Response:
         """Goals, notes, messages of live sessions, earlier sessions, learnings, documents, files, skills, times, plans
         and what is measured, best first."""

@@ -1,6 +1,5 @@
 """What is new since a device last looked (mission H11)."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -16,13 +15,15 @@ from rest_framework.response import Response
 
 from agents.api.base import Access, ApiView
 from agents.api.schema import documented
+from agents.api.threads import Admitted
+from agents.costs import spent_since
 from agents.live.seats import seats
 from agents.live.sse import streaming
 from agents.models import DeviceToken
 from agents.serializers import ErrorShape, Strict
 from goals import looks
 from goals.moments import moment
-from goals.updates import Kind, Update, cost
+from goals.updates import Kind, Update
 from goals.updates_live import News, follow, news
 
 SINCE = OpenApiParameter(
@@ -42,7 +43,7 @@ class UpdateShape(serializers.Serializer[Update]):
 
 class SpentShape(serializers.Serializer[Any]):
     calls = serializers.IntegerField(help_text="Of models")
-    known = serializers.DecimalField(18, 9, help_text="US dollars, the part that is known")
+    known = serializers.DecimalField(18, 9, source="cost", help_text="US dollars, the part that is known")
     unpriced = serializers.IntegerField(help_text="Calls whose cost is not known")
 
 
@@ -74,18 +75,7 @@ class Updates(ApiView):
         same."""
         since = since_of(request, self.user)
         found = news(self.user, since)
-        return Response({**news_json(found), "cost": SpentShape(cost(self.user, since)).data})
-
-
-@dataclass(frozen=True, slots=True)
-class Admitted:
-    """A device that was let in to the stream."""
-
-    device_id: UUID
-
-    def still(self) -> bool:
-        """Whether it is still signed in."""
-        return DeviceToken.objects.filter(pk=self.device_id, user__is_active=True).exists()
+        return Response({**news_json(found), "cost": SpentShape(spent_since(self.user, since)).data})
 
 
 class UpdateEvents(ApiView):

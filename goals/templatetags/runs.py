@@ -1,14 +1,16 @@
 """Runs and notes in words and marks."""
 
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 
 from django import template
+from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 
+from agents.live.cards import plain
 from goals import outlook_words
 from goals.owners import conversation_of, owner_of
 from memory.models import AgentRun, RunStatus
-from memory.text import clip, without_marks
+from memory.text import clip, visible, without_marks
 from tools.models import AgentAction
 
 register = template.Library()
@@ -110,6 +112,12 @@ def excerpt(body: str) -> str:
 
 
 @register.filter
+def document_name(name: str, form: str = "l, j F Y") -> str:
+    """What a document is called: a note of a day by its day."""
+    return date_format(date.fromisoformat(name), form) if name[:1].isdigit() else name
+
+
+@register.filter
 def figure(value: float) -> str:
     """What was calculated of measured values."""
     return outlook_words.figure(value)
@@ -124,4 +132,10 @@ def measured(value: float) -> str:
 @register.filter
 def signed(value: float) -> str:
     """A pace: with its sign, also a plus."""
-    return f"{value:+.3g}"
+    return outlook_words.pace(value)
+
+
+@register.filter
+def unseen(text: str) -> str:
+    """The text with what nobody sees of it named (threat T17); empty when all of it is seen."""
+    return "" if visible(text) == text else plain(text)

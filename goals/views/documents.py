@@ -69,9 +69,14 @@ def document(request: SignedInRequest, name: str, thread_id: UUID | None = None)
 @signed_in
 def document_restore(request: SignedInRequest, document_id: UUID, version_id: UUID) -> HttpResponse:
     versions = DocumentVersion.objects.filter(document__user=request.user, document=document_id)
-    restored = restore_document(get_object_or_404(versions.select_related("document"), pk=version_id))
-    messages.success(request, _("It says again what it said then. What it said until now is in its history."))
-    return redirect(_address(restored))
+    version = get_object_or_404(versions.select_related("document"), pk=version_id)
+    try:
+        restore_document(version)
+    except DocumentRefused as refused:
+        messages.error(request, str(refused))
+    else:
+        messages.success(request, _("It says again what it said then. What it said until now is in its history."))
+    return redirect(_address(version.document))
 
 
 @require_POST

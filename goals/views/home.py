@@ -8,6 +8,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 
+from agents.costs import spent_since
 from agents.refusals import Refused
 from agents.services import assistant_of, send_message
 from agents.signed_in import SignedInRequest, signed_in
@@ -16,7 +17,7 @@ from goals.context import build, other_places, places_of
 from goals.feed_shown import shown
 from goals.forms import MessageForm
 from goals.trail import NEEDS, latest_steps, needs, spenders, with_news
-from goals.updates import Kind, conversations, cost, updates
+from goals.updates import Kind, conversations, updates
 from tools.mcp.services import waiting_of
 
 
@@ -47,7 +48,7 @@ def home(request: SignedInRequest) -> HttpResponse:
             "fresh": [step for step in steps if step.place.thread in news],
             "earlier": [step for step in steps if step.place.thread not in news],
             "counts": {thread: looks.counts(found) for thread, found in news.items()},
-            "spent": cost(request.user, since),
+            "spent": spent_since(request.user, since),
             "needs": waiting,
             "servers_off": servers_off,
             "needs_count": len(waiting) + len(servers_off) + max(0, shell.asked - NEEDS),
@@ -69,7 +70,7 @@ def since(request: SignedInRequest) -> HttpResponse:
         "since": begin,
         "kinds": [(kind, [update for update in news if update.kind == kind]) for kind in Kind],
         "places": places_of(request.user, {update.thread for update in news}),
-        "spent": cost(request.user, begin),
+        "spent": spent_since(request.user, begin),
         "any": news,
     }
     return render(request, "since.html", page)

@@ -60,7 +60,7 @@ def measurement_add(request: SignedInRequest, goal_id: UUID) -> HttpResponse:
     def save() -> str:
         given = form.cleaned_data
         deeds.measure(goal.thread, given["value"], given["day"], given["note"])
-        return _("Written down.")
+        return _("Measurement added.")
 
     return _saved(request, goal, form, save)
 
@@ -75,9 +75,7 @@ def measurements_import(request: SignedInRequest, goal_id: UUID) -> HttpResponse
         taken = deeds.take_in(goal.thread, text)
     except Refused as refused:
         return _page(request, goal, lines=text, problem=refused.message, status=422)
-    messages.success(
-        request, ngettext("%(n)d measurement taken in.", "%(n)d measurements taken in.", taken) % {"n": taken}
-    )
+    messages.success(request, ngettext("%(n)d measurement added.", "%(n)d measurements added.", taken) % {"n": taken})
     return redirect("goal_measured", goal_id)
 
 

@@ -74,9 +74,14 @@ def note_new(request: SignedInRequest) -> HttpResponse:
 @signed_in
 def note_restore(request: SignedInRequest, note_id: UUID, version_id: UUID) -> HttpResponse:
     versions = NoteVersion.objects.filter(note__user=request.user, note=note_id).select_related("note__thread")
-    restored = restore(get_object_or_404(versions, pk=version_id))
-    note_changed(restored.thread)
-    messages.success(request, _("It says again what it said then. What it said until now is in its history."))
+    version = get_object_or_404(versions, pk=version_id)
+    try:
+        restored = restore(version)
+    except NoteRefused as refused:
+        messages.error(request, str(refused))
+    else:
+        note_changed(restored.thread)
+        messages.success(request, _("It says again what it said then. What it said until now is in its history."))
     return redirect("note", note_id)
 
 

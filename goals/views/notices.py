@@ -1,11 +1,13 @@
 """Notices: what a user is told and how, the way to what one is about, and what the page shows of them meanwhile."""
 
 from datetime import timedelta
+from functools import partial
 from uuid import UUID
 
 from django.contrib import messages
 from django.contrib.auth.models import User
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.middleware.csrf import get_token
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import Resolver404, resolve
 from django.utils import timezone
@@ -13,7 +15,9 @@ from django.utils.translation import gettext as _
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
+from agents.outside import waits_outside
 from agents.refusals import Refused
+from agents.services import assistant_of
 from agents.signed_in import SignedInRequest, signed_in
 from goals import looks, notice_mail, push
 from goals.forms import NoticeForm
@@ -44,6 +48,7 @@ def settings_notices(request: SignedInRequest) -> HttpResponse:
     last = told.prefetch_related("receipts").select_related("thread")[:SHOWN]
     page = {
         "choice": choice_of(request.user),
+        "assistant": assistant_of(request.user),
         "quiet": quiet_until(request.user.pk, timezone.now()),
         "devices": PushDevice.objects.for_user(request.user),
         "browser": looks.device_of(request),
@@ -72,6 +77,21 @@ def push_add(request: SignedInRequest) -> HttpResponse:
     return answer
 
 
+@require_http_methods(["GET", "POST"])
+@signed_in
+def push_renew(request: SignedInRequest) -> HttpResponse:
+    """The service worker of a browser that is told says that its subscription is another one now; GET: what it needs
+    for that. A browser that is told nothing stays so."""
+    device = get_object_or_404(PushDevice.objects.for_user(request.user), browser=looks.device_of(request))
+    if request.method == "GET":
+        return JsonResponse({"key": push.public_key(), "token": get_token(request)})
+    try:
+        push.register(request.user, request.POST.get("subscription", ""), device.name, browser=device.browser)
+    except Refused as refused:
+        return HttpResponse(refused.message, status=422)
+    return HttpResponse(status=204)
+
+
 @require_POST
 @signed_in
 def push_remove(request: SignedInRequest, device_id: UUID) -> HttpResponse:
@@ -82,6 +102,7 @@ def push_remove(request: SignedInRequest, device_id: UUID) -> HttpResponse:
 
 @require_POST
 @signed_in
+@partial(waits_outside, instead="settings_notices")
 def push_try(request: SignedInRequest, device_id: UUID) -> HttpResponse:
     """Send something that is about nothing."""
     device = _device(request, device_id)

@@ -1,6 +1,7 @@
 """When an agent looks in by itself: the list, set, changed, paused, begun at once (mission A12)."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -35,7 +36,9 @@ class Line:
 @require_GET
 @signed_in
 def thread_schedules(request: SignedInRequest, thread_id: UUID) -> HttpResponse:
-    return _page(request, _thread(request, thread_id))
+    """With a `time`: also what that would be, which the form asks for while it is typed."""
+    typed = {"time": request.GET["time"]} if "time" in request.GET else {}
+    return _page(request, _thread(request, thread_id), typed=typed)
 
 
 @require_POST
@@ -124,6 +127,15 @@ def _next(schedule: Schedule) -> list[str]:
     return [_("Next: %(moment)s.") % {"moment": schedules.moment_said(schedule)}]
 
 
+def _meant(thread: Thread, time: str) -> str:
+    """How a time is understood; empty as long as it is not."""
+    with suppress(Refused):
+        meant = schedules.understood(thread, time)
+        comes = schedules.moment_said(meant) if meant.kind == ScheduleKind.RECURRING else ""
+        return ", ".join([schedules.said(meant), *([_("next %(moment)s") % {"moment": comes}] if comes else [])])
+    return ""
+
+
 def _done(request: SignedInRequest, schedule_id: UUID, what: Callable[[Schedule], None], words: str) -> HttpResponse:
     schedule = _schedule(request, schedule_id)
     what(schedule)
@@ -161,5 +173,6 @@ def _page(
         "zone": zone_of(thread.user_id).key,
         "typed": typed or {},
         "changed": changed or {},
+        "meant": _meant(thread, typed.get("time", "")) if typed and not problem else "",
     }
     return render(request, "goals/schedules.html", page, status=status)

@@ -4,6 +4,7 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
+from agents.refusals import Refused
 from agents.signed_in import SignedInRequest, signed_in
 from goals.search import search as find
 
@@ -12,9 +13,8 @@ from goals.search import search as find
 @signed_in
 def search(request: SignedInRequest) -> HttpResponse:
     query = request.GET.get("q", "")[:200]
-    page = {
-        "here": "search",
-        "query": query,
-        "hits": find(request.user, query),
-    }
-    return render(request, "search.html", page)
+    try:
+        hits = find(request.user, query)
+    except Refused as refused:
+        return HttpResponse(refused.message, status=429, headers={"Retry-After": "1"})
+    return render(request, "search.html", {"here": "search", "query": query, "hits": hits})

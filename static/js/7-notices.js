@@ -67,9 +67,13 @@
     to.submit();
   }
 
-  async function remove(from) {
+  async function unsubscribed() {
     const worker = await navigator.serviceWorker?.getRegistration("/");
     await (await worker?.pushManager?.getSubscription())?.unsubscribe();
+  }
+
+  async function remove(from) {
+    await unsubscribed().catch(() => {}); // the server tells this browser nothing any more, whatever it says
     from.submit();
   }
 

@@ -24,7 +24,7 @@ from agents.budgets.models import Budget
 from agents.engine import presence
 from agents.live.stream import redis_client
 from agents.models import AgentTask, DeviceToken, HealthReport, ModelCall, ModelConnection, UserAgent
-from goals.models import Feed, FeedItem, Goal, Measurement, Schedule, Target
+from goals.models import Feed, FeedItem, Goal, Measurement, Notice, PushDevice, Receipt, Schedule, Target
 from memory.admin_base import ReadOnlyAdmin
 from memory.models import AgentHistory, AgentRun, Attachment, Document, Learning, Note, RunStatus, Skill, Thread
 from tests.factories import (
@@ -47,6 +47,9 @@ from tests.factories import (
     ModelCallFactory,
     ModelConnectionFactory,
     NoteFactory,
+    NoticeFactory,
+    PushDeviceFactory,
+    ReceiptFactory,
     ScheduleFactory,
     SkillFactory,
     TargetFactory,
@@ -79,6 +82,9 @@ MAKERS: dict[type[Model], Callable[[], Any]] = {
     ModelCall: ModelCallFactory,
     ModelConnection: ModelConnectionFactory,
     Note: NoteFactory,
+    Notice: lambda: ReceiptFactory().notice,
+    PushDevice: PushDeviceFactory,
+    Receipt: ReceiptFactory,
     Skill: SkillFactory,
     Schedule: ScheduleFactory,
     Target: TargetFactory,
@@ -168,6 +174,7 @@ def test_lists_do_not_show_what_was_learned_planned_or_measured(desk: Client) ->
         Measurement: "63.5",
         Target: "Weight",
         FeedItem: "Item 1",
+        Notice: NoticeFactory().said,
     }
     for model, words in private.items():
         MAKERS[model]()
@@ -342,6 +349,20 @@ def test_the_index_shows_how_the_parts_are(desk: Client, monkeypatch: pytest.Mon
     assert "none seen in the last minute" in page
     assert re.search(r"1 waiting, the oldest for (99|1\d\d) s", page)
     assert page.count('data-well="no"') == 2
+
+
+def test_the_index_tells_of_mail_and_feeds_that_do_not_go_out(desk: Client, settings: Settings) -> None:
+    settings.SENDS_MAIL = True
+    ReceiptFactory(channel="mail", state="sent", at=timezone.now() - timedelta(minutes=5))
+    ReceiptFactory(channel="mail", state="refused", detail="550 no such user")
+    index = reverse("admin:index")
+    assert "the last notice was sent" in desk.get(index).text
+    ReceiptFactory(channel="mail", state="later", detail="535 wrong password")
+    begun = timezone.now() - timedelta(hours=2)
+    Feed.objects.filter(pk=FeedItemFactory().feed.pk).update(created_at=begun, written_at=None)
+    page = desk.get(index).text
+    assert "the last notice was not: 535 wrong password" in page
+    assert "1 of the last day begun and not written" in page
 
 
 @pytest.mark.parametrize(

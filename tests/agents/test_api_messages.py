@@ -184,8 +184,8 @@ async def test_the_stream_is_refused_like_any_other_route() -> None:
 def test_an_open_stream_learns_that_its_device_was_signed_out(user: User, goal: Goal) -> None:
     bearer(user)
     device = DeviceToken.objects.get(user=user)
-    admitted = Admitted(goal.thread.pk, device.pk)
+    admitted = Admitted(device.pk, goal.thread.pk)
     assert admitted.still()
-    assert not Admitted(GoalFactory().thread.pk, device.pk).still()
+    assert not Admitted(device.pk, GoalFactory().thread.pk).still()
     device.delete()
     assert not admitted.still()

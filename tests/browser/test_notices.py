@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from datetime import time
 
 import pytest
 from django.contrib.auth.models import User
@@ -9,6 +10,7 @@ from playwright.sync_api import Browser, Page, expect
 from pytest_django import Settings
 from pytest_django.live_server_helper import LiveServer
 
+from agents.models import UserAgent
 from goals import delivery, noticing, push
 from goals.models import Notice, PushDevice, Receipt
 from goals.services import create_goal
@@ -48,7 +50,7 @@ def test_this_browser_is_told_and_says_that_it_was_shown(
         page = context.new_page()
         subscribing_to(page, somebody.subscription)
         page.goto("/settings/notices/")
-        page.get_by_role("button", name="Tell this browser").click()
+        page.get_by_role("button", name="Turn on in this browser").click()
         expect(page.get_by_text("This browser,")).to_be_visible()
         page.get_by_role("button", name="Send a test").click()
         expect(page.get_by_text("Sent. It should")).to_be_visible()
@@ -83,6 +85,48 @@ def test_this_browser_is_told_and_says_that_it_was_shown(
         assert not PushDevice.objects.exists()
 
 
+RENEW = """([key, given]) => {
+  PushManager.prototype.subscribe = async ({ applicationServerKey }) => applicationServerKey === key ? given : null;
+  let renewed;
+  const waitUntil = (work) => { renewed = work; };
+  self.dispatchEvent(Object.assign(new Event("pushsubscriptionchange"), { waitUntil }));
+  return renewed;
+}"""
+"""The browser of the tests renews nothing by itself, and nobody but a browser makes an event that waits."""
+
+
+def test_a_subscription_that_the_browser_renews_is_told_to_the_server(
+    browser: Browser, live_server: LiveServer, user: User, service: PushService
+) -> None:
+    old, new = (service.browser(push.public_key()) for _ in range(2))
+    with signed_in(browser, live_server.url, user, permissions=["notifications"]) as context:
+        page = context.new_page()
+        subscribing_to(page, old.subscription)
+        page.goto("/settings/notices/")
+        page.get_by_role("button", name="Tell this browser").click()
+        expect(page.get_by_text("This browser,")).to_be_visible()
+        [worker] = context.service_workers
+        worker.evaluate(RENEW, [push.public_key(), json.loads(new.subscription)])
+        page.get_by_role("button", name="Send a test").click()
+        expect(page.get_by_text("Sent. It should")).to_be_visible()
+        assert [len(somebody.shown) for somebody in (old, new)] == [0, 1]
+
+
+def test_a_browser_is_removed_also_when_it_cannot_unsubscribe(
+    browser: Browser, live_server: LiveServer, user: User, service: PushService
+) -> None:
+    with signed_in(browser, live_server.url, user, permissions=["notifications"]) as context:
+        page = context.new_page()
+        subscribing_to(page, service.browser("").subscription)
+        page.goto("/settings/notices/")
+        page.get_by_role("button", name="Tell this browser").click()
+        page.add_init_script("PushManager.prototype.getSubscription = () => Promise.reject(new Error('no'));")
+        page.reload()
+        for _press in range(2):
+            page.get_by_role("button", name="Remove").click()
+        expect(page.get_by_text("None yet.")).to_be_visible()
+
+
 def wait_for(page: Page, found: list[object]) -> None:
     while not found:
         page.evaluate("1")  # lets what the browser says come in
@@ -101,12 +145,16 @@ def test_the_page_with_script_and_without(
     with signed_in(browser, live_server.url, user, java_script_enabled=script) as context:
         page = context.new_page()
         page.goto("/settings/notices/")
+        expect(page.get_by_text("You have no quiet hours")).to_be_visible()
+        UserAgent.objects.filter(user=user).update(quiet_from=time(22), quiet_to=time(7))
+        page.reload()
+        expect(page.get_by_text("Quiet from 22:00 to 07:00")).to_be_visible()
         page.get_by_label("Something has finished").uncheck()
         page.get_by_role("button", name="Save").click()
         expect(page.get_by_text("Saved.")).to_be_visible()
         expect(page.get_by_label("Something has finished")).not_to_be_checked()
         expect(page.get_by_text("not known whether it arrived")).to_be_visible()
-        expect(page.get_by_role("button", name="Tell this browser")).to_be_visible(visible=script)
+        expect(page.get_by_role("button", name="Turn on in this browser")).to_be_visible(visible=script)
         if script:
             assert_usable(page)
 

@@ -35,6 +35,19 @@ def test_a_database_that_is_away_is_no_fault_of_ours(
     assert "The database does not answer" in answer.content.decode()
 
 
+def test_a_disk_that_is_full_is_named(browser: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = OperationalError("could not extend file")
+    told.__cause__ = psycopg.errors.DiskFull()
+    for problem, words in (
+        (told, "The disk of the database is full."),
+        (OperationalError("gone"), "of this server is"),
+    ):
+        monkeypatch.setattr("goals.jobs.jobs", _raising(problem))
+        assert words in browser.get("/jobs/").text
+        monkeypatch.setattr("memory.disk.free", lambda folder: 0)
+    assert "mostly back within a minute" not in browser.get("/jobs/").text
+
+
 def test_any_other_error_is_one(browser: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("goals.jobs.jobs", _raising(ValueError("wrong")))
     answer = browser.get("/jobs/")

@@ -4,7 +4,6 @@ import io
 import re
 from typing import Any
 
-import environ
 import pytest
 from django.contrib.auth.models import User
 from django.core import mail
@@ -73,7 +72,7 @@ def test_strangers_get_no_mail(client: Client, settings: Settings) -> None:
     ],
 )
 def test_a_mail_server_is_an_address(address: str, options: dict[str, Any]) -> None:
-    made = mailer(environ.Env.email_url_config(address))
+    made = mailer(address)
     assert made["BACKEND"] == SMTP
     assert made["OPTIONS"]["host"] == "mail.example"
     assert options.items() <= made["OPTIONS"].items()

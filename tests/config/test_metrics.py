@@ -13,6 +13,7 @@ from redis import RedisError
 
 from agents.engine import bell, presence, sweeper
 from agents.live.stream import redis_client
+from goals.feed import Feed
 from goals.schedule import Schedule, ScheduleKind
 from memory.ids import least_id
 from memory.models import AgentRun, RunStatus
@@ -20,9 +21,11 @@ from tests.factories import (
     AgentActionFactory,
     AgentRunFactory,
     ApprovalFactory,
+    FeedItemFactory,
     HealthReportFactory,
     McpServerFactory,
     ModelCallFactory,
+    ReceiptFactory,
 )
 from tools.models import ActionStatus, Resolution
 
@@ -81,6 +84,12 @@ def test_what_fails_stands_still_or_waits_for_people_is_told(
     for soon, paused in ((past, False), (past, True), (timezone.now(), False)):
         schedule = {"kind": ScheduleKind.ONCE, "next_at": soon, "paused": paused}
         Schedule.objects.create(thread=run.thread, user=run.thread.user, **schedule)
+    for hours in (0, 2, 48):
+        begun = timezone.now() - timedelta(hours=hours)
+        Feed.objects.filter(pk=FeedItemFactory().feed.pk).update(created_at=begun, written_at=None)
+    for _ in range(2):
+        ReceiptFactory(channel="mail", state="later")
+    ReceiptFactory(channel="mail", state="later", id=least_id(timezone.now() - timedelta(days=2)))
     report = HealthReportFactory(name="stuck_runs")
     HealthReportFactory(name="stuck_runs", at=timezone.now() + timedelta(hours=1), by_hand=True)
     settings.DATA_DIR = tmp_path
@@ -90,6 +99,7 @@ def test_what_fails_stands_still_or_waits_for_people_is_told(
     assert (told["waymark_mcp_servers_away.changed"], told["waymark_mcp_servers_away.error"]) == (1, 1)
     assert told["waymark_schedules_overdue"] == 1
     assert told["waymark_health_looked_timestamp_seconds"] == pytest.approx(report.at.timestamp())
+    assert (told["waymark_feeds_unwritten"], told["waymark_notices_last_day.mail.later"]) == (1, 2)
     assert any(name.startswith("waymark_disk_free_bytes./") and free > 0 for name, free in told.items())
 
 

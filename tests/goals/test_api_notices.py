@@ -51,6 +51,14 @@ def test_a_device_registers_itself_and_is_removed(api: Client, user: User) -> No
     assert not PushDevice.objects.exists()
 
 
+def test_a_device_that_renews_its_subscription_is_told_once(api: Client) -> None:
+    made = []
+    for address in ("https://push.example/before", "https://push.example/now"):
+        body = json.loads(BrowserOfSomebody(address, "").subscription)
+        made.append(api.post("/api/v1/push-devices", body, content_type="application/json").json()["id"])
+    assert made == [str(PushDevice.objects.get().pk)] * 2
+
+
 def test_it_ends_with_the_token_of_the_device(api: Client) -> None:
     subscription = json.loads(BrowserOfSomebody("https://push.example/phone", "").subscription)
     api.post("/api/v1/push-devices", subscription, content_type="application/json")

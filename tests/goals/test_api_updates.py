@@ -46,6 +46,7 @@ def test_decisions_failures_changes_and_cost_each_with_evidence(goal: Goal, phon
     ApprovalFactory(action__run=run, action__step=1, state="rejected", reason="Too dear", decided_at=timezone.now())
     ModelCallFactory(run=run, cost="0.25")
     ModelCallFactory(run=run, cost=None)
+    ModelCallFactory(run=run, cost=0, status="cancelled")  # never sent
     news = phone.get("/api/v1/updates").json()
     assert [update["kind"] for update in news["updates"]].count("asked") == 1
     kinds = {update["kind"]: update for update in news["updates"]}

@@ -148,6 +148,19 @@ def test_a_terminal_shows_markdown_drawn_and_obeys_nothing_of_it(
     assert "Three **pairs** of `size 42`" in chat(user), "what is no terminal gets no signs"
 
 
+def test_a_question_is_answered_by_its_number(
+    user: User, llm: LLMServer, worked: None, types: Callable[..., None]
+) -> None:
+    think_with(user, llm.url, "key-of-the-test")
+    question = ("ask_user", {"question": "Which race?", "answers": ["Graz", "Linz"]})
+    llm.script([Reply(calls=[question]), Reply("In Linz."), Reply("Two what?")])
+    types("Sign me up", "2", "2")
+    shown = chat(user)
+    assert "Which race?\n  1) Graz\n  2) Linz\n" in shown
+    said = ThreadMessage.objects.filter(source="user").order_by("position").values_list("content", flat=True)
+    assert list(said) == ["Sign me up", "Linz", "2"]
+
+
 def test_without_a_goal_it_is_the_assistant(user: User, worked: None, types: Callable[..., None]) -> None:
     types("Hello")
     assert "(succeeded, " in chat(user)
@@ -169,6 +182,8 @@ def test_chat_finds_a_goal_by_how_its_title_begins(user: User, types: Callable[.
         chat(user, "--goal", "move")
     with pytest.raises(CommandError, match="has no goal sail"):
         chat(user, "--goal", "sail")
+    GoalFactory(user=user, title="Sail\x1b]0;root\x07 away")
+    assert chat(user, "--goal", "sail").startswith("Sail]0;root away. "), "nor does a title tell a terminal what to do"
 
 
 def test_what_is_refused_is_said_and_the_talk_goes_on(user: User, types: Callable[..., None]) -> None:

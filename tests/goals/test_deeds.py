@@ -7,14 +7,17 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.test import Client
 from django.utils import timezone
 
-from goals import schedules
+from goals import measuring, schedules
 from goals.deeds import MOST_UNDONE
 from goals.models import Goal, Measurement, Schedule, Target
+from memory.models import Thread
 from tests.factories import GoalFactory, bearer
+from tests.locks import waiting
+from tests.processes import wait_until
 from tools.models import AgentAction
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -146,6 +149,55 @@ def test_an_import_that_is_too_long_to_be_undone_is_on_record(client: Client, go
     (deed,) = AgentAction.objects.all()
     assert deed.summary == f"0 on 2026-01-01 and {MOST_UNDONE} more"
     assert f"/actions/{deed.pk}/undo" not in client.get("/activity/").text
+
+
+@pytest.mark.parametrize("what", ["schedules", "measurements"])
+def test_whoever_waits_for_the_thread_holds_nothing_of_it_yet(what: str, client: Client, goal: Goal) -> None:
+    """The one order of locks: the clock and an undo take the thread first, too."""
+    client.force_login(goal.user)
+    row: Schedule | Measurement
+    if what == "schedules":
+        row = schedules.add(goal.thread, "every day 8:00")
+        address = f"/schedules/{row.pk}/pause"
+    else:
+        row = measuring.measure(goal.thread, 63.5)
+        address = f"/goals/{goal.pk}/measured/{row.pk}/delete"
+
+    def press() -> int:
+        try:
+            return client.post(address).status_code
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(1) as elsewhere:
+        with transaction.atomic():
+            Thread.objects.select_for_update(no_key=True).get(pk=goal.thread_id)
+            pressed = elsewhere.submit(press)
+            wait_until(lambda: waiting() == 1)
+            assert type(row)._default_manager.select_for_update(nowait=True).get(pk=row.pk) == row
+        assert pressed.result() == 302
+    assert AgentAction.objects.count() == 1
+
+
+def test_two_who_measure_at_once_do_not_measure_too_much(goal: Goal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measuring, "MOST", 3)
+    headers, address = bearer(goal.user), f"/api/v1/goals/{goal.pk}/measurements"
+    measuring.take_in(goal.thread, "2026-11-01, 1\n2026-11-02, 2")
+
+    def ask(n: int) -> int:
+        try:
+            body = {"value": n}
+            return Client().post(address, body, content_type="application/json", headers=headers).status_code
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(2) as both:
+        with transaction.atomic():
+            Thread.objects.select_for_update(no_key=True).get(pk=goal.thread_id)
+            asked = [both.submit(ask, n) for n in range(2)]
+            wait_until(lambda: waiting() == 2)
+        assert sorted(each.result() for each in asked) == [201, 400]
+    assert Measurement.objects.count() == 3
 
 
 def test_a_target_is_set_and_dropped_by_many_at_once(goal: Goal) -> None:

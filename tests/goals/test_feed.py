@@ -16,7 +16,7 @@ from goals.models import Goal, Look, Schedule, ScheduleKind
 from goals.services import archive_goal
 from goals.updates import Kind, horizon, updates
 from memory.models import AgentRun, ThreadMessage
-from tests.factories import AgentActionFactory, AgentRunFactory, GoalFactory, ThreadMessageFactory, UserFactory
+from tests.factories import AgentActionFactory, AgentRunFactory, GoalFactory, ThreadMessageFactory, UserFactory, bearer
 from tools.base import Effect, Reversal
 from tools.models import ActionStatus
 
@@ -77,6 +77,15 @@ def test_home_and_its_own_page_show_it_with_what_it_rests_on(item: FeedItem, cli
         assert f'href="/messages/{proof}/"' in page
     answer = client.get(f"/messages/{proof}/")
     assert answer["Location"].startswith(f"/goals/{item.thread.goals_goal.pk}/")
+
+
+def test_the_brief_says_whose_texts_its_writer_had_read(item: FeedItem, client: Client) -> None:
+    Feed.objects.filter(pk=item.feed_id).update(sources=["evil.example"])
+    client.post("/welcome/skip/")
+    for address in ("/", "/feed/"):
+        assert "evil.example" in client.get(address).content.decode()
+    (feed,) = client.get("/api/v1/feeds", headers=bearer(item.user)).json()["results"]
+    assert feed["sources"] == ["evil.example"]
 
 
 def test_an_item_is_dismissed_brought_back_and_rated(item: FeedItem, client: Client) -> None:

@@ -15,6 +15,7 @@ from urllib.parse import quote
 import pytest
 from asgiref.sync import async_to_sync
 from django.contrib.auth.models import User
+from django.core.cache import cache
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from pytest_django import Settings
@@ -31,6 +32,7 @@ from tools import files, filing
 from tools.file_models import Writer
 from tools.models import AgentAction
 from tools.sandbox.folder import Folder
+from tools.sandbox.listing import Scan
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -107,6 +109,34 @@ def test_the_panel_shows_what_lies_there_whoever_put_it_there(browser: Client, g
     panel = browser.get(f"/goals/{goal.pk}/").text.partition('id="panel-files"')[2].partition("</details>")[0]
     assert re.findall(r'dir="auto">([^<]*)</span>', panel) == ["d/left.txt", "mine.txt"]
     assert re.search(r"Files <span[^>]*>2</span>", panel)
+
+
+def test_the_panel_looks_at_everything_only_now_and_then(
+    browser: Client, goal: Goal, folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks, scan = [], Folder.scan
+
+    def counted(self: Folder, most: int) -> Scan:
+        looks.append(most)
+        return scan(self, most)
+
+    monkeypatch.setattr(Folder, "scan", counted)
+
+    def shown() -> str:
+        return browser.get(f"/goals/{goal.pk}/").text.partition('id="panel-files"')[2].partition("</details>")[0]
+
+    assert [shown().count('dir="auto"') for _look in range(3)] == [0, 0, 0]
+    assert len(looks) == 1
+    browser.post(page(goal), {"files": [upload("mine.txt")]})
+    assert "mine.txt" in shown()
+    looks.clear()
+    (folder.files / "left.txt").write_text("by a command")
+    assert "left.txt" not in shown()
+    assert not looks
+    cache.clear()
+    assert "left.txt" in shown()
+    browser.post(f"{page(goal)}delete/", {"path": "mine.txt"})
+    assert "mine.txt" not in shown()
 
 
 def test_the_page_lists_saves_takes_in_and_deletes_without_script(browser: Client, goal: Goal, folder: Folder) -> None:

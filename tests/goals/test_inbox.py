@@ -2,15 +2,19 @@
 
 import html
 import re
+from functools import partial
 
 import pytest
 from django.test import Client
 from django.utils import timezone
 
+from agents.models import UserAgent
+from agents.services import assistant_of
 from goals.models import Goal
 from memory.models import Author, Note
 from memory.notes import create_note
 from tests.factories import ApprovalFactory
+from tests.queries import queries
 from tests.rewriting import rewriting
 from tools.models import AgentAction, Approval, ApprovalState
 
@@ -55,3 +59,23 @@ def test_what_was_decided_is_told_as_done_or_as_what_would_have_been(client: Cli
         AgentAction.objects.filter(pk=made.pk).update(status="done", summary="Shoes", undo={"changes": [change]})
     lately = re.findall(r'<span class="grow" dir="auto">([^<]*)<small>([^,<]*)', page(client, goal))
     assert sorted(lately) == [("Created a note “Shoes”", "approved"), ("Delete a note “Offer”", "rejected: “Mine”")]
+
+
+def test_home_and_what_is_new_look_up_no_more_for_many_questions(client: Client, goal: Goal) -> None:
+    def look(path: str) -> None:
+        assert "Delete a note" in page(client, goal, path)
+
+    def ask(many: int) -> None:
+        for n in range(many):
+            note = create_note(goal.thread, f"Offer {n}", "", Author.AGENT)
+            decided = {"state": ApprovalState.REJECTED, "decided_at": timezone.now()} if n % 2 else {}
+            asked(goal, "delete_note", {"id": str(note.pk)}, target=note.title, **decided)
+
+    UserAgent.objects.filter(pk=assistant_of(goal.user).pk).update(welcomed=True)
+    ask(6)
+    looks = [partial(look, path) for path in ("/", "/since/")]
+    for first in looks:
+        first()
+    few = [*map(queries, looks)]
+    ask(40)
+    assert [*map(queries, looks)] == few

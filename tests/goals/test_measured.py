@@ -18,7 +18,7 @@ from goals import firing, measuring, schedules
 from goals.figures import typed
 from goals.forecast import Forecast, distance, forecast
 from goals.models import Goal, Measurement, Schedule, Target
-from goals.outlook_words import words_of
+from goals.outlook_words import pace, words_of
 from memory.models import AgentRun, Thread, ThreadMessage
 from tests.factories import bearer
 
@@ -99,7 +99,7 @@ def test_what_is_no_target_is_refused(field: str, given: dict[str, Any], goal: G
 
 def test_it_is_set_measured_imported_and_dropped_in_the_browser(client: Client, goal: Goal) -> None:
     page = f"/goals/{goal.pk}/measured/"
-    assert "Say what is to be reached" in client.get(page).text
+    assert "A figure to reach, and by when." in client.get(page).text
     wrong = client.post(f"{page}target", {"name": "Weight", "value": "70", "unit": "kg", "deadline": "2020-01-01"})
     assert (wrong.status_code, "lies ahead" in wrong.text) == (422, True)
     client.post(f"{page}target", {"name": "Weight", "value": "70", "unit": "kg", "deadline": "2099-01-01"})
@@ -108,8 +108,8 @@ def test_it_is_set_measured_imported_and_dropped_in_the_browser(client: Client, 
     assert "Line 6 is not understood: “yesterday, 5”" in refused.text.replace("&quot;", '"')
     assert "after the holiday" in refused.text
     assert not Measurement.objects.exists()
-    assert "3 measurements taken in." in client.post(f"{page}import", {"lines": lines}, follow=True).text
-    assert "four times out of five" in client.get(page).text
+    assert "3 measurements added." in client.post(f"{page}import", {"lines": lines}, follow=True).text
+    assert "At this pace it will be" in client.get(page).text
     beside = client.get(f"/goals/{goal.pk}/").text
     assert all(each in beside for each in ("<svg", ">1 Nov 2026<", ">1 Jan 2099<"))
     ahead = client.post(f"{page}add", {"value": "78", "day": "2099-01-01"})
@@ -278,6 +278,28 @@ def test_a_forecast_is_no_finer_than_what_was_measured(measured: list[float], to
         ahead,
     )
     assert told in words_of(stands)
+
+
+@pytest.mark.parametrize(
+    ("ahead", "told", "untold"),
+    [
+        (Forecast(70, 70, 70, -0.5, -0.5, None), "At this pace it will be 70 kg then.", "four times"),
+        (Forecast(70, 68, 72, -0.5, None, None), "That day has passed.", "At this pace"),
+    ],
+)
+def test_nothing_is_foretold_of_what_is_sure_or_over(ahead: Forecast, told: str, untold: str) -> None:
+    target = Target(name="Weight", value=70, unit="kg", deadline=LATER)
+    words = words_of(measuring.Outlook(target, [Measurement(value=71, day=BEGIN)], ahead))
+    assert told in words
+    assert untold not in words
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [(-1.584, "\N{MINUS SIGN}1.58"), (0.0, "0"), (3.6, "+3.6"), (1234.5, "+1,234"), (-614000, "\N{MINUS SIGN}614,000")],
+)
+def test_a_pace_is_written_as_people_write_it(value: float, written: str) -> None:
+    assert pace(value) == written
 
 
 def test_over_the_api(client: Client, goal: Goal) -> None:

@@ -73,6 +73,21 @@ def test_a_version_is_restored_and_that_is_history_too(client: Client, note: Not
     assert NoteVersion.objects.first().body == "Nothing <b>left</b>"  # type: ignore[union-attr]
 
 
+def test_a_version_that_has_become_too_long_is_not_restored(
+    client: Client, note: Note, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notes.update_note(note, body="Short", editor=Author.AGENT)
+    monkeypatch.setattr(Note, "BODY_LENGTH", 10)
+    version = NoteVersion.objects.get().pk
+    refused = client.post(f"/notes/{note.pk}/restore/{version}/", follow=True)
+    assert (refused.redirect_chain, "at most 10 are allowed" in refused.text) == ([(f"/notes/{note.pk}/", 302)], True)
+    api = f"/api/v1/notes/{note.pk}/versions/{version}/restore"
+    answer = client.post(api, content_type="application/json", headers=bearer(note.user))
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "invalid")
+    note.refresh_from_db()
+    assert (note.body, NoteVersion.objects.count()) == ("Short", 1)
+
+
 def test_the_oldest_of_many_go(note: Note, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(versions, "VERSIONS", 3)
     for n in range(6):
@@ -96,3 +111,9 @@ def test_the_mark_of_strangers_comes_back_with_what_they_wrote(note: Note) -> No
     notes.restore(NoteVersion.objects.select_related("note").get(body="From a page"))
     note.refresh_from_db()
     assert note.sources == ["evil.example"]
+
+
+def test_the_list_names_who_wrote_last(client: Client, note: Note) -> None:
+    assert "agent, " in client.get("/notes/").text
+    notes.update_note(note, body="Mon: swim")
+    assert "you, " in client.get("/notes/").text

@@ -43,6 +43,20 @@ def test_it_is_text_and_html_with_the_way_to_end_that(server: MailServer, notice
     assert f"/notices/{notice.pk}/" in html.get_content()
 
 
+def test_words_that_may_be_a_strangers_are_marked_and_link_nowhere(server: MailServer, notice: Notice) -> None:
+    notice.said = "Sign in again at https://evil.example/login?next=1 now"
+    notice.thread.sources = ["page.example"]
+    notice_mail.send(notice.user, [notice])
+    for kind in ("plain", "html"):
+        part = server.letters[0].get_body((kind,))
+        assert part is not None
+        said = part.get_content()
+        assert "Sign in again at [address left out] now" in said
+        assert "Its agent has read texts of strangers:" in said
+        assert "page.example" in said
+        assert "evil.example" not in said
+
+
 @pytest.mark.parametrize(
     ("recipient", "letter", "state"),
     [

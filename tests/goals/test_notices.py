@@ -1,6 +1,6 @@
 """What a user is told where they do not look: each thing once, with a receipt, and climbing (mission H10)."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -12,11 +12,14 @@ from django.db import connection
 from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
+from structlog.testing import capture_logs
 
 from agents.services import assistant_of
-from goals import delivery, feeds, push
+from goals import delivery, feeds, notice_mail, push
 from goals.models import Feed, Goal, Notice, NoticeChoice, Receipt
+from goals.notice import ReceiptState
 from goals.notice_feed import told_by_feed
+from goals.sending import Outcome
 from memory.models import AgentRun
 from tests.factories import (
     AgentActionFactory,
@@ -292,6 +295,55 @@ def test_many_look_at_the_clock_at_once_and_each_is_sent_once(
     assert len({shown["id"] for shown in browser.shown}) == len(browser.shown) == 4
     links = [line for letter in letters for line in letter.body.splitlines() if "/notices/0" in line]
     assert len({*links}) == len(links) == 4
+
+
+def test_a_mail_server_that_is_down_is_asked_once_a_tick_and_the_log_says_so(
+    letters: list[Any], later: Later, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(3):
+        finished(GoalFactory())
+    asked: list[User] = []
+
+    def down(user: User, notices: Sequence[Notice]) -> Outcome:
+        asked.append(user)
+        return Outcome(ReceiptState.LATER, "535 wrong password", is_down=True)
+
+    with monkeypatch.context() as patch, capture_logs() as logs:
+        patch.setattr(notice_mail, "send", down)
+        later(16)
+        assert (len(asked), receipts()) == (1, [("mail", "later")])
+        later()
+    assert len({user.pk for user in asked}) == len(asked) == 2
+    assert {"log_level": "warning", "channel": "mail", "detail": "535 wrong password"}.items() <= logs[0].items()
+    later(1)
+    assert len(letters) == 3
+
+
+def test_a_push_service_that_is_busy_is_asked_once_a_tick(
+    goal: Goal, browser: BrowserOfSomebody, service: PushService, later: Later
+) -> None:
+    for n in range(3):
+        finished(goal, f"Answer number {n}. It is good.")
+    service.answers = [429, 503]
+    later(2)
+    assert (service.answers, receipts()) == ([503], [("push", "later")])
+    later()
+    later()
+    assert sorted(receipts()) == [("push", "later"), ("push", "later"), ("push", "sent")]
+    later(2)
+    assert len(browser.shown) == 3
+
+
+def test_what_is_long_over_is_forgotten_but_not_what_waits(goal: Goal, letters: list[Any], later: Later) -> None:
+    finished(goal)
+    asks(goal)
+    later(16)
+    later(89 * 24 * 60)
+    assert len(kinds()) == 2
+    later(2 * 24 * 60)
+    later()
+    assert [kind for kind, _said in kinds()] == ["waiting"]
+    assert (receipts(), len(letters)) == ([("mail", "sent")], 1)
 
 
 @pytest.mark.parametrize("moment", ["before it sends", "after it has sent"])

@@ -2,10 +2,12 @@
 
 import json
 import re
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import connection, transaction
 from django.test import Client
 from django.utils import timezone
 from py_vapid import Vapid02
@@ -16,8 +18,12 @@ from agents.models import DeviceToken
 from agents.refusals import Refused
 from goals import push
 from goals.models import Goal, Notice, PushDevice, Receipt
-from tests.factories import UserFactory
+from goals.notice import ReceiptState
+from goals.sending import Outcome
+from tests.factories import GoalFactory, PushDeviceFactory, UserFactory
 from tests.goals.test_notices import Later, failed, finished, later, receipts, service
+from tests.locks import waiting
+from tests.processes import wait_until
 from tests.push_service import BrowserOfSomebody, PushService, decoded
 
 __all__ = ["later", "service"]
@@ -135,6 +141,46 @@ def test_an_answer_that_breaks_off_is_not_asked_for_again(
     assert len(browser.shown) == 1
 
 
+def test_slow_services_of_one_user_keep_nobody_waiting(
+    goal: Goal, later: Later, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = GoalFactory.create()
+    for user in (*[other.user] * 4, goal.user):
+        PushDeviceFactory(user=user, name=user.username)
+    now, asked = [0.0], list[str]()
+
+    def send(device: PushDevice, payload: push.Payload) -> Outcome:
+        now[0] += 10
+        asked.append(device.name)
+        return Outcome(ReceiptState.SENT)
+
+    monkeypatch.setattr(push, "send", send)
+    monkeypatch.setattr("goals.delivery.time.monotonic", lambda: now[0])
+    later(1)
+    finished(goal)
+    finished(other)
+    later(1)
+    assert sorted(asked) == sorted([goal.user.username, other.user.username])
+    for _tick in range(3):
+        later()
+    assert len(asked) == 5
+
+
+def test_one_trial_at_a_time_is_waited_for(
+    device: PushDevice, client: Client, user: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, answers = f"/settings/notices/devices/{device.pk}/try/", list[str]()
+
+    def send(device: PushDevice, payload: push.Payload) -> Outcome:
+        answers.append(client.post(place, follow=True).content.decode())
+        return Outcome(ReceiptState.SENT)
+
+    monkeypatch.setattr(push, "send", send)
+    assert "Sent." in client.post(place, follow=True).content.decode()
+    (meanwhile,) = answers
+    assert "Try again in a moment." in meanwhile
+
+
 def test_a_service_out_of_reach_is_tried_again(
     goal: Goal, device: PushDevice, service: PushService, later: Later
 ) -> None:
@@ -240,6 +286,19 @@ def test_a_browser_has_one_user_and_signs_out_with_them(client: Client, user: Us
     assert not PushDevice.objects.exists()
 
 
+def test_a_new_password_signs_this_browser_out_too(client: Client, user: User, service: PushService) -> None:
+    """Whoever knew the old one may be at this browser: nothing is told where nobody is signed in."""
+    user.set_password("correct horse battery")
+    user.save()
+    client.force_login(user)
+    given = {"subscription": service.browser(push.public_key()).subscription}
+    client.post("/settings/notices/devices/", given)
+    words = {"oldpassword": "correct horse battery", "password1": "staple 4711 horse", "password2": "staple 4711 horse"}
+    client.post("/accounts/password/change/", words)
+    assert client.get("/").headers["Location"].startswith("/accounts/login/")
+    assert not PushDevice.objects.exists()
+
+
 def test_a_renewed_subscription_takes_the_place_of_the_old_one(
     client: Client, user: User, service: PushService
 ) -> None:
@@ -250,11 +309,66 @@ def test_a_renewed_subscription_takes_the_place_of_the_old_one(
     assert PushDevice.objects.count() == 1
 
 
+def test_a_browser_that_renews_its_subscription_misses_nothing_and_is_told_nothing_twice(
+    goal: Goal, client: Client, service: PushService, later: Later
+) -> None:
+    renew = "/settings/notices/devices/renew"
+    old, new = (service.browser(push.public_key()) for _ in range(2))
+    client.force_login(goal.user)
+    assert client.get(renew).status_code == 404
+    assert client.post(renew, {"subscription": old.subscription}).status_code == 404
+    client.post("/settings/notices/devices/", {"subscription": old.subscription})
+    later(1, tick=False)
+    failed(goal)
+    later()
+    later(1)
+    finished(goal)  # and the browser renews before it is told of this
+    later(0.5, tick=False)
+    strict = Client(enforce_csrf_checks=True)
+    strict.cookies = client.cookies
+    needed = strict.get(renew).json()
+    assert needed["key"] == push.public_key()
+    given = {"subscription": new.subscription}
+    assert strict.post(renew, given).status_code == 403
+    assert strict.post(renew, given, headers={"X-CSRFToken": needed["token"]}).status_code == 204
+    assert client.post(renew, {"subscription": "{}"}).status_code == 422
+    later(1)
+    later(1)
+    assert [len(browser.shown) for browser in (old, new)] == [1, 1]
+    assert new.shown[0]["title"].startswith("Finished")
+    stranger = Client()
+    stranger.force_login(UserFactory())
+    stranger.cookies["waymark_device"] = client.cookies["waymark_device"].value
+    assert stranger.post(renew, given).status_code == 404
+
+
 def test_there_are_so_many_devices_and_no_more(user: User, service: PushService) -> None:
     for _n in range(push.MOST):
         push.register(user, service.browser("").subscription, "Browser")
     with pytest.raises(Refused):
         push.register(user, service.browser("").subscription, "Browser")
+
+
+def test_two_who_are_added_at_once_are_not_too_many(
+    user: User, service: PushService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(push, "MOST", 1)
+
+    def add(subscription: str) -> bool:
+        try:
+            return bool(push.register(user, subscription, "Browser"))
+        except Refused:
+            return False
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(2) as both:
+        with transaction.atomic():
+            User.objects.select_for_update().get(pk=user.pk)
+            added = [both.submit(add, service.browser("").subscription) for _ in range(2)]
+            wait_until(lambda: waiting() == 2)
+        assert sorted(each.result() for each in added) == [False, True]
+    assert PushDevice.objects.count() == 1
 
 
 def test_without_a_key_nothing_is_pushed_and_the_page_says_so(

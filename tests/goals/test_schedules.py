@@ -4,6 +4,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
+import psycopg
 import pytest
 from django.db import connection
 from django.test import Client
@@ -19,7 +20,7 @@ from goals.preferences import save_profile
 from goals.services import archive_goal
 from memory import notes
 from memory.models import AgentRun, ThreadMessage
-from tests.factories import AgentActionFactory, AgentRunFactory
+from tests.factories import AgentActionFactory, AgentRunFactory, GoalFactory, UserFactory
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -137,6 +138,23 @@ def test_SCH_03_after_three_days_each_is_caught_up_once_and_little_by_little(
     assert Schedule.objects.get(intent="Task 2").skipped_from is None
 
 
+def test_times_of_one_user_that_cannot_come_keep_nobody_waiting(
+    clock: Clock, goal: Goal, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.WAYMARK_MAX_QUEUED_PER_USER = 1
+    monkeypatch.setattr(firing, "BATCH", 5)
+    other = GoalFactory.create(user=UserFactory.create())
+    for thread in (other.thread, GoalFactory.create(user=other.user).thread):
+        for n in range(6):
+            schedules.add(thread, "in 1 minute", f"{n}")
+    schedules.add(goal.thread, "in 2 minutes", "Mine")
+    Schedule.objects.filter(kind=ScheduleKind.HEARTBEAT).delete()
+    for minute in range(3, 6):
+        clock(START + timedelta(minutes=minute))
+        firing.fire_due()
+    assert "Mine" in brought()
+
+
 def test_SCH_03_b_a_crash_before_the_commit_loses_nothing_and_after_it_repeats_nothing(
     clock: Clock, goal: Goal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -182,6 +200,48 @@ def test_SCH_04_the_clock_leaps(clock: Clock, goal: Goal) -> None:
     assert step(clock, again, ten + 11 * minute, minute) == [ten + 10 * minute]
 
 
+def test_a_conversation_that_is_held_keeps_no_other_from_its_time(clock: Clock, goal: Goal) -> None:
+    other = GoalFactory(user=goal.user)
+    schedules.add(goal.thread, "every day 7:59", "Look.")
+    schedules.add(other.thread, "every day 8:00", "Look there.")
+    clock(datetime(2027, 3, 27, 7, tzinfo=UTC))
+    with psycopg.connect(**connection.get_connection_params()) as somebody:
+        somebody.execute("SELECT FROM memory_thread WHERE id = %s FOR NO KEY UPDATE", [goal.thread_id])
+        firing.fire_due()
+        assert brought() == ["Look there."]
+    firing.fire_due()
+    assert sorted(brought()) == ["Look there.", "Look."]
+
+
+def test_those_that_cannot_be_woken_stand_in_nobodys_way(
+    clock: Clock, goal: Goal, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.WAYMARK_MAX_QUEUED_PER_USER = 1
+    monkeypatch.setattr(firing, "BATCH", 2)
+    for _ in range(4):
+        schedules.add(GoalFactory(user=goal.user).thread, "every day 7:00", "Look.")
+    schedules.add(GoalFactory().thread, "every day 8:00", "Look there.")
+    Schedule.objects.filter(kind=ScheduleKind.HEARTBEAT).delete()
+    clock(datetime(2027, 3, 27, 9, tzinfo=UTC))
+    for _ in range(200):
+        firing.fire_due()
+    assert sorted(brought()) == ["Look there.", "Look."]
+
+
+def test_what_came_once_is_forgotten_after_three_months(clock: Clock, goal: Goal) -> None:
+    schedules.add(goal.thread, "in 3 days", "Look.")
+    schedules.add(goal.thread, "in 200 days", "Look later.")
+    schedules.add(goal.thread, "every day 8:00", "Look each day.")
+    clock(START + timedelta(days=4))
+    firing.fire_due()
+    clock(START + timedelta(days=93))
+    firing.fire_due()
+    assert Schedule.objects.filter(intent="Look.").exists()
+    clock(START + timedelta(days=95))
+    firing.fire_due()
+    assert {*Schedule.objects.values_list("intent", flat=True)} == {"Look later.", "Look each day."}
+
+
 def test_SCH_03_d_many_look_at_the_clock_at_once(clock: Clock, goal: Goal) -> None:
     for n in range(5):
         schedules.add(goal.thread, "every day 8:00", f"Look {n}.")
@@ -194,7 +254,8 @@ def test_SCH_03_d_many_look_at_the_clock_at_once(clock: Clock, goal: Goal) -> No
             connection.close()
 
     with ThreadPoolExecutor(4) as pool:
-        assert sum(pool.map(look, range(4))) == 5
+        taken = sum(pool.map(look, range(4)))
+    assert taken + firing.fire_due() == 5  # nobody waits for another: the next tick has what was in somebody's hands
     assert sorted(brought()) == [f"Look {n}." for n in range(5)]
 
 
@@ -285,10 +346,15 @@ def test_an_agent_looks_in_the_more_rarely_the_longer_its_user_is_away(
         ("whenever", "", "time"),
         ("every now and then", "", "time"),
         ("today 0:00", "", "time"),
+        ("9999-12-31 23:00", "", "time"),
+        ("in 9999 weeks", "", "time"),
+        ("0 r * * *", "", "time"),
+        ("0 8 r(1-5) * *", "", "time"),
         ("daily 8", "x" * 2001, "too_long"),
     ],
 )
 def test_what_cannot_be_is_refused(time: str, intent: str, code: str, goal: Goal, clock: Clock) -> None:
+    live_in(goal, "America/New_York")
     with pytest.raises(Refused) as refused:
         schedules.add(goal.thread, time, intent)
     assert refused.value.code == code

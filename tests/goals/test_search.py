@@ -1,6 +1,7 @@
 """One box over everything (mission E4), within what an index can take (case STO-03)."""
 
 import secrets
+from collections.abc import Sequence
 from datetime import date
 
 import pytest
@@ -14,7 +15,7 @@ from agents.models import PlanItem
 from agents.services import assistant_of
 from goals import measuring, schedules
 from goals.models import Goal
-from goals.search import search
+from goals.search import Hit, search
 from memory.documents import place, write_document
 from memory.models import Skill, ThreadMessage
 from memory.notes import create_note
@@ -69,6 +70,13 @@ def test_everything_is_found_and_leads_there(filled: Goal, client: Client) -> No
     page = client.get("/search/?q=fox").text
     assert "One &lt;b&gt;<mark>fox</mark>&lt;/b&gt; by the river" in page
     assert "I saw a <mark>fox</mark> today &amp; it saw me." in page
+    assert ">Sunday, 29 November 2026</a>" in page
+
+
+def test_words_are_shown_without_the_marks_of_their_form(goal: Goal, client: Client) -> None:
+    table = "# Animals\n\n| Who | What |\n|---|:--|\n| A **fox** | red-brown |\n\n- `two`, **three**."
+    ThreadMessageFactory(thread=goal.thread, content=table)
+    assert ">Animals Who What A <mark>fox</mark> red-brown two, three.<" in client.get("/search/?q=fox").text
 
 
 def test_however_much_is_found_the_number_of_queries_is_the_same(filled: Goal) -> None:
@@ -130,3 +138,21 @@ def test_over_the_api(filled: Goal, client: Client) -> None:
     (hit,) = answer["results"]
     assert (hit["kind"], hit["name"]) == ("note", "Animals")
     assert hit["excerpt"] == "One <b>fox</b> by the river, and a hedgehog."
+
+
+def test_a_user_searches_a_few_times_at_once(filled: Goal, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    statuses: list[int] = []
+
+    def slow(user: User, words: Sequence[str]) -> list[Hit]:
+        """Whoever searches does so again before it is done."""
+        statuses.append(client.get("/search/?q=fox").status_code)
+        api = Client().get("/api/v1/search?q=fox", headers=bearer(user))
+        statuses.append(api.status_code)
+        return []
+
+    monkeypatch.setattr("goals.search.AT_ONCE", 1)
+    monkeypatch.setattr("goals.search._found", slow)
+    assert client.get("/search/?q=fox").status_code == 200
+    assert statuses == [429, 429]
+    monkeypatch.undo()
+    assert client.get("/search/?q=fox").status_code == 200

@@ -11,11 +11,12 @@ from pytest_django import Settings
 
 from agents.services import assistant_of
 from goals.models import Goal
-from memory.models import Skill
+from memory.models import Skill, SkillFile
 from memory.skill_files import read
-from memory.skills import usable
+from memory.skills import keep_from, usable
 from tests.factories import SkillFactory, bearer
 from tests.memory.test_skill_files import TEXT, zipped
+from tests.queries import queries
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -148,3 +149,20 @@ def test_over_the_api(client: Client, user: User, goal: Goal) -> None:
     assert read(client.get(f"{one}/zip", headers=api).content).text == changes["text"]
     assert client.delete(one, headers=api).status_code == 204
     assert client.get("/api/v1/skills", headers=api).json()["results"] == []
+
+
+def test_a_long_list_takes_no_more_queries_than_a_short_one(api: Client, user: User, goal: Goal) -> None:
+    def look() -> None:
+        assert api.get("/api/v1/skills").json()["results"][0]["off_for"] == [str(goal.thread_id)]
+
+    def add(name: str) -> None:
+        skill = SkillFactory(user=user, name=name)
+        SkillFile.objects.create(skill=skill, path="a.md", content=b"x")
+        keep_from(skill, [goal.thread_id])
+
+    add("one")
+    look()
+    few = queries(look)
+    for name in ("two", "three", "four"):
+        add(name)
+    assert queries(look) == few

@@ -1,5 +1,7 @@
 """Sections of markdown, from a heading to the next of its level (mission D3)."""
 
+import time
+
 import pytest
 
 from memory.sections import NoSection, sections, with_new_section, with_section
@@ -32,7 +34,15 @@ None."""
 def test_what_is_a_section() -> None:
     assert [str(each) for each in sections(TEXT)] == ["# Running", "## Shoes", "### Size", "## Times", "# Food"]
     assert [str(each) for each in sections("~~~\n# a\n```\n~~~~\n#b\n# c #\n    # d")] == ["# c"]
+    assert [str(each) for each in sections("# C# #\n## #\n### a#b ## ")] == ["# C#", "## ", "### a#b"]
     assert sections("") == []
+
+
+@pytest.mark.parametrize("text", ["# a" + " " * 100_000 + "b", "# a\n" * 50_000, "# a" + " #" * 50_000 + "b"])
+def test_no_line_and_no_number_of_them_takes_long(text: str) -> None:
+    began = time.process_time()
+    assert sections(text)
+    assert time.process_time() - began < 5
 
 
 @pytest.mark.parametrize("heading", ["Shoes", "shoes", "## Shoes"])

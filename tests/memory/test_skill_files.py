@@ -54,6 +54,7 @@ BAD = {
     "deep": f"---\nname: a\ndescription: b\nx: {'[' * 7_000}\n---",
     "long front matter": f"---\nname: a\ndescription: b\nx: {'y' * 16_001}\n---",
     "hidden": "---\nname: a\ndescription: b\u202ec\n---",
+    "half of a pair": '---\nname: a\ndescription: "b\\ud800"\n---',
     "too long": f"{TEXT}{'x' * 18_000}",
 }
 

@@ -9,7 +9,7 @@ from django.conf import settings
 from django.db import connection
 from django.utils import timezone
 
-from agents.engine.health import files, money, runs, tasks, threads
+from agents.engine.health import calls, files, money, runs, tasks, threads
 from agents.engine.health.finding import Check, Finding
 from agents.models import HealthReport
 from memory.locks import HEALTH_LOCK
@@ -33,6 +33,7 @@ CHECKS: Sequence[Check] = (
     Check("wrong_budgets", "Budgets that hold wrongly", money.wrong_budgets),
     Check("lost_workspaces", "Files of agents that are gone", files.lost_workspaces),
     Check("staged_files", "Files that will not be written", files.staged_files),
+    Check("unknown_calls", "Unknown outcomes to look up", calls.unknown_calls),
     Check("zombie_jobs", "RQ jobs of runs that are over", runs.zombie_jobs),
 )
 
@@ -53,7 +54,7 @@ def examine(*, fix: bool, by_hand: bool = False) -> list[HealthReport]:
     reports = [_report(check, fix=fix, by_hand=by_hand) for check in CHECKS]
     HealthReport.objects.bulk_create(reports)
     kept = timezone.now() - timedelta(days=settings.WAYMARK_HEALTH_KEPT_DAYS)
-    HealthReport.objects.filter(at__lt=kept).delete()
+    HealthReport.objects.exclude(at__range=(kept, timezone.now())).delete()  # none of a clock that went ahead, either
     return reports
 
 
@@ -61,7 +62,7 @@ def _is_due() -> bool:
     """Half a tick early is better than one tick late."""
     last = HealthReport.objects.filter(by_hand=False).order_by("-at").first()
     pause = timedelta(seconds=settings.WAYMARK_HEALTH_MINUTES * 60 - settings.WAYMARK_TICK_SECONDS / 2)
-    return last is None or last.at <= timezone.now() - pause
+    return last is None or not timezone.now() - pause < last.at <= timezone.now()
 
 
 def _report(check: Check, *, fix: bool, by_hand: bool) -> HealthReport:

@@ -116,7 +116,7 @@ class Pulse(NamedTuple):
 class ApprovalRequest:
     """D4: a call that is recorded with its reply, but waits for a person's word.
 
-    expires: in seconds from now. sources: the mark of its run.
+    expires: in seconds from now. sources: the mark of its run. target: as `tools.approvals.target`.
     """
 
     id: UUID
@@ -124,6 +124,7 @@ class ApprovalRequest:
     digest: str
     expires: float
     sources: Sequence[str]
+    target: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,11 +47,11 @@ a AS (
   FROM r, jsonb_to_recordset(%(actions)s) AS e(id uuid, position int, call_id text, tool text, effect text,
     risk text, reversal text, arguments jsonb, status text)),
 p AS (
-  INSERT INTO tools_approval (action_id, user_id, thread_id, state, cause, digest, sources, expires_at)
-  SELECT e.id, %(user)s, r.thread_id, 'requested', e.cause, e.digest, e.sources,
+  INSERT INTO tools_approval (action_id, user_id, thread_id, state, cause, digest, target, sources, expires_at)
+  SELECT e.id, %(user)s, r.thread_id, 'requested', e.cause, e.digest, e.target, e.sources,
     clock_timestamp() + e.expires * interval '1 second'
   FROM r, jsonb_to_recordset(%(approvals)s)
-    AS e(id uuid, cause text, digest text, sources jsonb, expires float))
+    AS e(id uuid, cause text, digest text, target text, sources jsonb, expires float))
 SELECT {PULSE} FROM r
 """
 

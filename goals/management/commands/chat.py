@@ -13,6 +13,7 @@ from agents.refusals import Refused
 from agents.services import assistant_of
 from agents.stopping import stop_run
 from agents.terminal import Conversation, Screen
+from agents.terminal_text import harmless
 from goals.models import Goal
 
 
@@ -37,7 +38,7 @@ class Command(BaseCommand):
             return
         with contextlib.suppress(ImportError):
             import readline  # noqa: F401 (input() then edits its line, and knows those before)
-        self.stdout.write(f"{agent.name()}. Ctrl-C stops a run, an empty line or Ctrl-D leaves.")
+        self.stdout.write(f"{harmless(agent.name())}. Ctrl-C stops a run, an empty line or Ctrl-D leaves.")
         self._talk(conversation)
 
     def _send(self, conversation: Conversation, text: str) -> None:
@@ -95,7 +96,8 @@ def _goal(user: User, said: str) -> Goal:
     except ValueError:
         found = mine.filter(title__iexact=said) or mine.filter(title__istartswith=said)
     if len(found) > 1:
-        raise CommandError("Several goals are called so: " + "; ".join(f"{each.title} ({each.pk})" for each in found))
+        listed = "; ".join(f"{harmless(each.title)} ({each.pk})" for each in found)
+        raise CommandError(f"Several goals are called so: {listed}")
     if not found:
         raise CommandError(f"{user.email} has no goal {said}.")
     return found[0]

@@ -7,16 +7,20 @@ from uuid import UUID
 
 import pytest
 from django.db import connections as database
+from django.test import Client
 from django.utils import timezone
 
 from agents import decisions, services
 from agents.engine import bell, jobs, sweeper
+from agents.engine.health import monitor
 from agents.engine.leases import leases
+from agents.proposed_call import ProposedCall
 from agents.refusals import Refused
 from agents.stopping import stop_run
 from goals.models import Goal
 from goals.services import archive_goal
 from memory.models import AgentRun, HistoryEntry, RunStatus, ThreadMessage
+from memory.notes import create_note, delete_note
 from tests.agents.engine.test_calls import answers, die, statuses
 from tests.agents.engine.test_orchestrator import assert_quiet, cells
 from tests.agents.engine.test_recovery import expire_leases
@@ -372,6 +376,46 @@ def test_a_verifiable_call_can_be_checked_by_its_user(
     assert_quiet(goal, llm)
 
 
+def test_a_verifiable_call_is_checked_by_itself_more_and_more_seldom(
+    goal: Goal, say: Say, rung: list[UUID], llm: LLMServer, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[object, ...]] = []
+
+    def ring(job: str, *arguments: object, user: int | None = None) -> bool:
+        asked.extend([arguments] if job == "check" else [])
+        return True
+
+    monkeypatch.setattr(bell, "_ring", ring)
+    action = unknown_call(goal, say, llm, "book", "secret")
+
+    def looks(minutes: float) -> bool:
+        """Whether the monitor asks when the call has ended so long ago."""
+        asked.clear()
+        with rewriting():
+            AgentAction.objects.update(finished_at=timezone.now() - timedelta(minutes=minutes))
+        monitor.examine(fix=True)
+        return asked == [(str(action.pk), None)]
+
+    assert [looks(minutes) for minutes in (1, 6, 11, 16, 21, 26, 38, 41, 3000)] == [
+        *(False, True, True, False, True, False, False, True, False)
+    ]
+    AgentRun.objects.update(finished_at=None)
+    assert not looks(6), "its run may still look it up"
+    AgentRun.objects.update(finished_at=timezone.now())
+    jobs.check(str(action.pk), None)
+    action.refresh_from_db()
+    assert action.status == "unknown", "the other side does not answer the first time"
+    jobs.check(str(action.pk), None)
+    action.refresh_from_db()
+    assert (action.status, action.resolution, action.resolved_by) == ("done", "checked", None)
+    assert not looks(6)
+    assert not rung, "nobody is woken for it"
+    llm.script([Reply(text="It is booked.")])
+    say("And?")
+    assert "did happen, do not repeat it" in llm.requests[-1].last_user_text
+    assert world.texts("book") == ["secret"]
+
+
 def test_a_dead_worker_among_waiting_calls_leaves_them_waiting(
     goal: Goal, say: Say, rung: list[UUID], llm: LLMServer, world: World
 ) -> None:
@@ -388,3 +432,21 @@ def test_a_dead_worker_among_waiting_calls_leaves_them_waiting(
     assert len(world.events) == 2
     expire_leases()
     assert_quiet(goal, llm)
+
+
+def test_what_was_asked_is_told_by_the_name_that_it_had_then(
+    goal: Goal, say: Say, llm: LLMServer, client: Client
+) -> None:
+    note = create_note(goal.thread, "Offer", "Friday")
+    Goal.objects.update(modes={"delete_note": "ask"})
+    llm.script([Reply(calls=[("delete_note", {"id": str(note.pk)})])])
+    say("Clear up")
+    approval = Approval.objects.get()
+    assert approval.target == "Offer"
+    decide(approval.action, REJECTED, "Mine", ProposedCall(approval.action).shown)
+    delete_note(note)
+    client.force_login(goal.user)
+    assert "Delete a note “Offer”: rejected: “Mine”" in client.get("/since/").text
+    assert "Delete a note “Offer”" in client.get("/approvals/").text
+    Approval.objects.update(target=None)  # of before names were kept
+    assert "Delete a note: rejected: “Mine”" in client.get("/since/").text

@@ -105,6 +105,17 @@ def test_a_follow_up_is_an_hour_to_thirty_days_ahead(hours: float, goal: Goal, s
     assert not Schedule.objects.filter(kind="once").exists()
 
 
+def test_an_agent_sets_itself_few_follow_ups_and_leaves_room_for_its_user(goal: Goal, say: Say, llm: LLMServer) -> None:
+    for n in range(schedules.FOLLOW_UPS):
+        schedules.follow_up(goal.thread, timezone.now() + timedelta(hours=2), f"Look {n}.")
+    llm.script([Reply(calls=[("schedule_follow_up", {"hours": 2, "intent": "And on."})]), Reply(text="No.")])
+    say("Go on")
+    assert "still to come. Drop one first." in str(llm.requests[-1].messages)
+    schedules.add(goal.thread, "every day 8:00")
+    Schedule.objects.filter(intent="Look 0.").update(next_at=None)
+    schedules.follow_up(goal.thread, timezone.now() + timedelta(hours=2), "And on.")
+
+
 def test_a_follow_up_is_dropped_and_each_can_be_undone(goal: Goal, say: Say, llm: LLMServer) -> None:
     llm.script([Reply(calls=[("schedule_follow_up", {"hours": 2, "intent": "Ask."})]), Reply(text="Yes.")])
     say("Later")

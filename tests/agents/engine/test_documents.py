@@ -20,7 +20,9 @@ from memory.models import AgentRun, Document, DocumentVersion, RunStatus, Thread
 from tests.factories import GoalFactory
 from tests.llm_script import Reply
 from tests.llm_server import LLMServer
+from tools import trust
 from tools.models import AgentAction, ApprovalState
+from tools.trust import Earned, Scope
 
 type Say = Callable[[str], AgentRun]
 
@@ -201,6 +203,23 @@ def test_what_steers_all_agents_waits_for_its_user(goal: Goal, say: Say, llm: LL
     action.refresh_from_db()
     take_back(action, goal.user)
     assert text_of(goal, "USER") == PLAN
+
+
+def test_trust_in_the_tool_is_no_word_for_what_steers_all_agents(
+    goal: Goal, say: Say, llm: LLMServer, rung: list[UUID], settings: Settings
+) -> None:
+    settings.WAYMARK_TRUST_AFTER = 1
+    trust.grant(goal.user, goal.thread, "write_document", None)
+    for text in ("Be kind.", "Be brief."):
+        llm.script([Reply(calls=[("write_document", {"name": "SOUL", "text": text})]), Reply("Done.")])
+        assert say("Go on").status == RunStatus.WAITING_APPROVAL
+        action = AgentAction.objects.get(arguments__text=text)
+        assert Earned(goal.user_id).scopes(action.approval) == (Scope.THESE,)
+        decisions.decide(action, goal.user, ApprovalState.APPROVED, ProposedCall(action).shown)
+        while rung:
+            jobs.run(str(rung.pop(0)))
+    assert text_of(goal, "SOUL") == "Be brief."
+    assert Earned(goal.user_id).times == {}
 
 
 def test_what_a_person_has_written_is_not_changed_in_a_strangers_name(goal: Goal, say: Say, llm: LLMServer) -> None:

@@ -2,24 +2,29 @@
 
 from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
+from django.conf import settings
 from django.test import Client
 from django.utils import timezone
 
-from agents.engine import archiving
+from agents import services
+from agents.engine import archiving, jobs
 from agents.services import assistant_of
 from agents.undoing import take_back
-from goals.models import Goal
+from goals.models import Goal, Measurement, Schedule
 from memory.archive import Outcome
 from memory.documents import place, write_document
 from memory.models import AgentHistory, AgentRun, ArchiveReason, Document, Learning, Note, Thread, ThreadMessage
 from memory.notes import create_note
 from memory.recall import last_summaries
-from tests.factories import AgentHistoryFactory, GoalFactory, NoteFactory, ThreadMessageFactory, bearer
+from tests.factories import AgentHistoryFactory, GoalFactory, NoteFactory, TargetFactory, ThreadMessageFactory, bearer
 from tests.llm_script import Reply
 from tests.llm_server import LLMServer
+from tests.queries import queries
 from tools import files
 from tools.file_models import Writer
 from tools.forgetting import (
@@ -98,6 +103,51 @@ def test_all_of_it_goes_at_once_and_comes_back_at_once(goal: Goal, say: Say, llm
     assert stand() == before
     take_back(undone, goal.user)
     assert [row["number"] for row in stand()[1]] == [1]
+
+
+def test_whatever_an_agent_wrote_then_is_listed_and_goes(
+    goal: Goal, say: Say, llm: LLMServer, browser: Client, rung: list[UUID]
+) -> None:
+    note = create_note(goal.thread, "Doctor", "x")
+    TargetFactory(thread=goal.thread)
+    files.write(goal.thread_id, "old.txt", iter([b"old"]), files.Hand(Writer.USER))
+    writes = ("write_file", {"path": "docs/plan.txt", "content": "Mornings."})
+    changes = ("write_file", {"path": "old.txt", "content": "Mornings."})
+    follows = ("schedule_follow_up", {"intent": "Ask how the morning was", "hours": 5})
+    measures = ("record_measurement", {"value": 70})
+    does(say, llm, ("read_note", {"id": str(note.pk)}), writes, changes, follows, measures)
+    assert listed(of_note(note)) == [
+        ("note", "Doctor", True),
+        ("file", "old.txt", False),
+        ("file", "docs/plan.txt", True),
+        ("measurement", "70", True),
+        ("schedule", "Ask how the morning was", True),
+    ]
+    page = f"/forget/note/{note.pk}/"
+    assert browser.get(page).status_code == 200
+    keys = [each.key for each in relied_on(of_note(note)) if each.made]
+    browser.post(page, {"keys": keys})
+    workspace = Path(settings.WAYMARK_WORKSPACES) / str(goal.thread_id)
+    found = {path.name: path.read_text() for path in workspace.rglob("*.txt")}
+    assert found == {"old.txt": "Mornings."}
+    assert not Measurement.objects.exists()
+    assert not Schedule.objects.filter(kind="once").exists()
+    take_back(AgentAction.objects.get(tool="forget_source"), goal.user)
+    assert next(workspace.rglob("plan.txt")).read_text() == "Mornings."
+    assert Measurement.objects.get().value == 70
+    assert Schedule.objects.get(kind="once").intent == "Ask how the morning was"
+
+
+def test_what_the_assistant_wrote_after_it_had_looked_there_relied_on_it(
+    goal: Goal, say: Say, llm: LLMServer, rung: list[UUID]
+) -> None:
+    note = create_note(goal.thread, "Doctor", "x")
+    reads = ("read_goal", {"goal": goal.title, "note": "doctor"})
+    llm.script([Reply(calls=[reads]), Reply(calls=[LEARN]), Reply("Done.")])
+    services.send_message(assistant_of(goal.user).thread, "And?")
+    while rung:
+        jobs.run(str(rung.pop(0)))
+    assert listed(of_note(note)) == [("note", "Doctor", True), ("learning", "Runs in the morning.", True)]
 
 
 def test_only_what_was_ticked_goes_and_only_what_relied_on_it(goal: Goal, say: Say, llm: LLMServer) -> None:
@@ -196,6 +246,7 @@ def test_nobody_else_forgets_it(goal: Goal, browser: Client) -> None:
     for address in addresses:
         assert browser.get(address).status_code == 404, address
         assert browser.post(address).status_code == 404, address
+    assert browser.get(f"/forget/file/{goal.thread_id}/?path=%00").status_code == 200
 
 
 def test_over_the_api(goal: Goal, say: Say, llm: LLMServer) -> None:
@@ -210,3 +261,24 @@ def test_over_the_api(goal: Goal, say: Say, llm: LLMServer) -> None:
     assert api.post(address, {"keys": [learning["key"]]}, json).json()["tool"] == "forget_source"
     assert not Learning.objects.exists()
     assert [each["kind"] for each in api.get(address).json()["results"]] == ["note"]
+
+
+def test_a_long_list_takes_no_more_queries_than_a_short_one(
+    goal: Goal, say: Say, llm: LLMServer, browser: Client
+) -> None:
+    note = create_note(goal.thread, "Doctor", "x")
+
+    def rely(text: str) -> None:
+        run = does(say, llm, ("read_note", {"id": str(note.pk)}), ("manage_learning", {"text": text}), WRITE, LOG)
+        AgentHistoryFactory(thread=goal.thread, entries=[{"run": str(run.pk)}])
+
+    def look() -> None:
+        shown = browser.get(f"/forget/note/{note.pk}/").text
+        assert f"#l{Learning.objects.latest('number').number}" in shown
+
+    rely("one")
+    look()
+    few, short = queries(look), len(relied_on(of_note(note)))
+    for text in ("two", "three", "four"):
+        rely(text)
+    assert (queries(look), len(relied_on(of_note(note)))) == (few, short + 9)

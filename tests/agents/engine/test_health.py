@@ -354,9 +354,22 @@ def test_the_clock_looks_every_five_minutes_and_one_at_a_time(goal: Goal, settin
     HealthReport.objects.update(at=ago(minutes=5))
     clock.tick()
     assert HealthReport.objects.count() == 2 * len(monitor.CHECKS)
+    HealthReport.objects.update(at=ago(days=-3))
+    clock.tick()
+    assert HealthReport.objects.count() == len(monitor.CHECKS), "of a clock that went ahead"
     HealthReport.objects.update(at=ago(days=8))
     clock.tick()
     assert HealthReport.objects.count() == len(monitor.CHECKS), "old reports are not kept"
+
+
+def failing() -> None:
+    raise ValueError
+
+
+def test_what_fails_by_the_clock_keeps_nothing_else_from_its_turn(goal: Goal, settings: Settings) -> None:
+    settings.WAYMARK_BY_THE_CLOCK = [f"{__name__}.failing"]
+    clock.tick()
+    assert HealthReport.objects.exists()
 
 
 def test_no_more_than_a_batch_at_once(goal: Goal, settings: Settings) -> None:

@@ -25,13 +25,13 @@ from memory.models import AgentRun, RunStatus, Thread
 from memory.pool import orm_connection
 from tests.llm_script import Reply
 from tests.llm_server import LLMServer
+from tests.locks import waiting
 from tests.processes import wait_until
 from tests.world import World
 from tools.cancel import CancelToken
 
 type Say = Callable[[str], AgentRun]
 
-WAITS = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
 CALL_EXISTS = "EXISTS (SELECT FROM agents_modelcall WHERE id = %(call)s)"
 
 
@@ -53,10 +53,6 @@ def held_again(run: AgentRun) -> Lease:
     return Lease(run.pk, token, run.thread_id, run.thread.user_id, 1, Progress(run.step, new_id()))
 
 
-def somebody_waits() -> bool:
-    return bool(pool.execute(WAITS, {})[0][0])
-
-
 def test_con_05_a_message_that_comes_in_the_moment_in_which_its_run_begins_to_wait_wakes_it(
     goal: Goal, say: Say, llm: LLMServer, world: World, rung: list[UUID]
 ) -> None:
@@ -68,7 +64,7 @@ def test_con_05_a_message_that_comes_in_the_moment_in_which_its_run_begins_to_wa
         with transaction.atomic():
             assert journal.wait_for_approval(lease, orm_connection()).waits
             accepted = elsewhere.submit(journal.accept, goal.thread.pk, new_id(), new_id(), "No, wait")
-            wait_until(somebody_waits, 20)
+            wait_until(lambda: waiting() > 0, 20)
         row = accepted.result(timeout=20)
     assert row is not None
     assert row.woken
@@ -90,7 +86,7 @@ def test_a_lost_commit_that_lands_while_it_is_looked_up_counts(
     )
     with ThreadPoolExecutor(1) as elsewhere:
         landed = elsewhere.submit(fenced.landed, lease, CALL_EXISTS, {"call": call})
-        wait_until(somebody_waits, 20)
+        wait_until(lambda: waiting() > 0, 20)
         other_session.commit()
         assert landed.result(timeout=20)
 
@@ -100,7 +96,7 @@ def test_of_a_thread_that_is_being_deleted_no_prompt_is_kept(goal: Goal) -> None
         with transaction.atomic():
             list(Thread.objects.select_for_update().filter(pk=goal.thread_id))
             kept = elsewhere.submit(keep, goal.thread_id, "core")
-            wait_until(somebody_waits, 20)
+            wait_until(lambda: waiting() > 0, 20)
             Thread.objects.filter(pk=goal.thread_id).delete()
         assert kept.result(timeout=20)
     assert not Prompt.objects.exists()

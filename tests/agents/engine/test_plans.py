@@ -19,6 +19,7 @@ from agents.undoing import take_back
 from goals.models import Goal
 from memory.models import AgentRun
 from tests.agents.engine.test_recovery import expire_leases
+from tests.factories import AgentRunFactory
 from tests.llm_script import Reply
 from tests.llm_server import LLMServer
 from tests.world import Killed
@@ -235,8 +236,9 @@ def test_a_user_sees_the_plan_beside_the_conversation(goal: Goal, say: Say, llm:
     client.force_login(goal.user)
     page = client.get(f"/goals/{goal.pk}/").text
     assert re.search(r'<ol class="trail plan">\s*<li[^>]*>.*?<ol class="trail plan">\s*<li[^>]*>', page, re.DOTALL)
-    assert "1.1 Write a list" in page
+    assert '<span class="faint num">1.1</span> Write a list' in page
     assert "2 of 3" in page
+    assert 'data-state="running"' not in page, "nobody is at it"
     assert page.count("It has &lt;three&gt; lines.</small></p>") == 1
     assert page.count('<details class="why"') == 1, "what is long is folded"
 
@@ -247,4 +249,15 @@ def test_a_user_sees_the_plan_of_the_assistant(goal: Goal, client: Client) -> No
     client.force_login(goal.user)
     page = client.get("/assistant/").text
     assert "About your assistant" in page
-    assert "1.1 Write a list" in page
+    assert '<span class="faint num">1.1</span> Write a list' in page
+
+
+@pytest.mark.parametrize(("status", "mark"), [("running", "running"), ("waiting_approval", "waiting")])
+def test_a_user_sees_at_which_step_the_agent_is(status: str, mark: str, goal: Goal, client: Client) -> None:
+    steps = [PlannedStep(title="Write a list"), PlannedStep(title="Ask Kim")]
+    _, first, *_ = make_plan(goal.thread, [PlannedTask(title="Find shoes", subtasks=steps)])
+    PlanItem.objects.filter(pk=first.pk).update(status="done")
+    AgentRunFactory(thread=goal.thread, status=status)
+    client.force_login(goal.user)
+    plan = client.get(f"/goals/{goal.pk}/").text.partition('id="panel-plan"')[2].partition("</details>")[0]
+    assert re.findall(r'class="step" data-state="(\w+)"', plan) == [mark, "done", mark], "the task, and its second step"

@@ -9,6 +9,7 @@ import psycopg
 import pytest
 from django.db import connections as database
 from pytest_django.fixtures import Settings
+from structlog.testing import capture_logs
 
 from agents import services
 from agents.engine import jobs, journal, sweeper
@@ -85,10 +86,12 @@ def test_a_run_whose_worker_died_in_a_reading_tool_reads_again_in_the_same_step(
     run_id = rung.pop()
     die(run_id)
 
-    jobs.run(str(run_id))
+    with capture_logs() as logs:
+        jobs.run(str(run_id))
 
     run = AgentRun.objects.get(pk=run_id)
     assert (run.status, run.recoveries) == (RunStatus.SUCCEEDED, 1)
+    assert [line["lost"] for line in logs if line["event"] == "run taken up again"] == [1]
     assert [action.status for action in AgentAction.objects.filter(run=run)] == ["done", "done", "done"]
     assert Note.objects.count() == 1, "what was done is not done again"
     answers = [message["content"] for message in llm.requests[1].messages if message["role"] == "tool"]

@@ -259,3 +259,20 @@ def test_tokens_are_estimated_and_cost_nothing() -> None:
 
 def test_it_is_connected_like_any_other() -> None:
     assert isinstance(connect(Endpoint("demo")), DemoProvider)
+
+
+@pytest.mark.parametrize("words", ["<a>" * 33_000, "<a" * 50_000, "<task_report>" * 7_500])
+def test_words_that_look_like_tags_without_end_are_answered_soon(words: str) -> None:
+    began = time.process_time()
+    assert _ask(user(words)).text
+    assert time.process_time() - began < 3
+
+
+def test_the_assistant_says_how_the_goals_stand_of_which_it_was_told() -> None:
+    words = "Look across my goals: what should I do next?"
+    told = user(f"<goals>\n- Run &amp; jump: waits for the user's word\n</goals>\n\n{words}")
+    tools = (*ALL, "read_goal")
+    assert "- Run & jump: waits for the user's word" in _ask(told, tools=tools).text
+    later = (told, assistant("Well."), user(words))
+    assert "- Run & jump: waits" in _ask(*later, tools=tools).text
+    assert "no goals yet" in _ask(user(words), tools=tools).text
