@@ -30,7 +30,8 @@ def feed(request: SignedInRequest) -> HttpResponse:
     written = Feed.objects.for_user(request.user).filter(written_at__isnull=False)
     page = Paginator(written, DAYS).get_page(request.GET.get("page"))
     days = shown(page.object_list, dismissed=True)
-    return render(request, "feed.html", {"here": "home", "days": days, "page": page, "hour": hour_of(request.user)})
+    shown_page = {"here": "home", "days": days, "page": page, "hour": hour_of(request.user)}
+    return render(request, "feed.html", shown_page | {"unwritten": feeds.left_unwritten(request.user)})
 
 
 @require_POST

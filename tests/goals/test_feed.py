@@ -128,6 +128,21 @@ def test_it_is_put_into_the_conversation_once_and_calls_no_model(item: FeedItem,
     ).exists()
 
 
+def test_a_feed_that_its_model_did_not_write_is_said_to_be_missing(goal: Goal, client: Client) -> None:
+    happened(goal)
+    thread = assistant_of(goal.user).thread
+    assert feeds.begin(thread, timezone.now()) is not None
+    assert "no feed came of it" not in client.get("/feed/").text
+    run = AgentRunFactory.create(thread=thread, context_type="feed_generation", status="running")
+    assert "no feed came of it" not in client.get("/feed/").text
+    AgentRun.objects.filter(pk=run.pk).update(status="succeeded", finished_at=timezone.now())
+    page = client.get("/feed/").text
+    assert "no feed came of it" in page
+    assert f"/jobs/{run.pk}/" in page
+    Feed.objects.update(written_at=timezone.now(), brief="Here it is.")
+    assert "no feed came of it" not in client.get("/feed/").text
+
+
 def test_nobody_else_reaches_it(item: FeedItem) -> None:
     other = Client()
     other.force_login(UserFactory())
