@@ -24,6 +24,7 @@ from itertools import islice
 from pathlib import Path
 from uuid import UUID
 
+import hypothesis
 import pytest
 from asgiref.sync import SyncToAsync
 from django.contrib.auth.hashers import PBKDF2PasswordHasher
@@ -42,6 +43,10 @@ from tests.factories import GoalFactory, UserFactory, bearer
 from tests.llm_server import LLMServer
 
 WAITING = ("browser", "faults", "programs")
+
+# How long an example takes says how busy the machine is.
+hypothesis.settings.register_profile("untimed", deadline=None)
+hypothesis.settings.load_profile("untimed")
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:

@@ -36,7 +36,6 @@ def poisoned(site: Site, rounds: int, dice: Random) -> Tally:
     @seed(dice.getrandbits(32))
     @settings(
         max_examples=rounds,
-        deadline=None,
         database=None,
         suppress_health_check=list(HealthCheck),
         phases=[Phase.generate],

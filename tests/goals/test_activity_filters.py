@@ -119,7 +119,7 @@ SOUGHT = st.builds(
 )
 
 
-@hypothesis_settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@hypothesis_settings(max_examples=12, suppress_health_check=list(HealthCheck))
 @given(seed=st.integers(0, 10**9), many=st.lists(SOUGHT, min_size=10, max_size=10))
 def test_filters_find_what_a_plain_reckoning_finds(seed: int, many: list[Sought]) -> None:
     user, dice = UserFactory.create(), Random(seed)

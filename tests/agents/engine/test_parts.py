@@ -333,7 +333,7 @@ TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), min_size
 
 
 @given(st.lists(st.tuples(st.sampled_from(ACTS), TEXT), max_size=8), st.randoms())
-@hypothesis_settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@hypothesis_settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_whatever_was_done_to_records_is_taken_back_in_reverse(
     goal: Goal, acts: list[tuple[str, str]], dice: Random
 ) -> None:
@@ -356,7 +356,7 @@ def test_whatever_was_done_to_records_is_taken_back_in_reverse(
 
 @pytest.mark.parametrize("kinds", [["update_part_attributes", "confirm"], ["update_proposal", "decide"]])
 @given(data=st.data(), dice=st.integers(0, 10**9).map(Random))
-@hypothesis_settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@hypothesis_settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_in_whatever_order_things_are_taken_back_what_was_decided_is_what_was_read(
     goal: Goal, kinds: list[str], data: st.DataObject, dice: Random
 ) -> None:

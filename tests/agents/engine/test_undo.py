@@ -412,7 +412,7 @@ def test_the_page_of_an_action_is_for_people_and_leads_back(
 
 
 @given(st.lists(st.tuples(st.sampled_from(["create", "update", "delete"]), TEXT, TEXT), max_size=6), st.randoms())
-@hypothesis_settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@hypothesis_settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_whatever_was_done_to_notes_is_taken_back_in_reverse(
     goal: Goal, acts: list[tuple[str, str, str]], dice: Random
 ) -> None:

@@ -72,7 +72,7 @@ def test_und_01_what_the_agent_undid_itself_is_not_done_again(
     assert body(note) == "v2", "of the run that undid, the undo is what is taken back"
 
 
-@hypothesis_settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@hypothesis_settings(max_examples=40, suppress_health_check=list(HealthCheck))
 @given(seed=st.integers(0, 10**9), length=st.integers(1, 12))
 @pytest.mark.django_db(transaction=True)
 def test_a_run_is_taken_back_whole_whatever_it_did_and_undid(seed: int, length: int) -> None:

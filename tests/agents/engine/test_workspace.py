@@ -294,9 +294,7 @@ DEEDS = st.lists(st.tuples(PATHS, st.sampled_from(["", "one", "two\n", "ü" * 50
 
 
 @given(DEEDS, DEEDS)
-@hypothesis_settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], database=None
-)
+@hypothesis_settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture], database=None)
 def test_random_files_are_as_before_when_all_is_taken_back(
     goal: Goal, first: list[tuple[str, str]], second: list[tuple[str, str]]
 ) -> None:

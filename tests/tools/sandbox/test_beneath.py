@@ -187,9 +187,7 @@ def test_fil_01_devices_are_no_files(folder: Folder) -> None:
 
 
 @given(st.lists(st.sampled_from(["..", ".", "", "a", "l", "d", "/", "~", "workspace", "\\", "%2e"]), max_size=8))
-@hypothesis_settings(
-    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], database=None
-)
+@hypothesis_settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture], database=None)
 def test_fil_01_random_paths_stay_inside(folder: Folder, outside: Path, parts: list[str]) -> None:
     if not (folder.files / "l").is_symlink():
         (folder.files / "l").symlink_to(outside)
