@@ -103,7 +103,7 @@ def test_a_subscription_that_the_browser_renews_is_told_to_the_server(
         page = context.new_page()
         subscribing_to(page, old.subscription)
         page.goto("/settings/notices/")
-        page.get_by_role("button", name="Tell this browser").click()
+        page.get_by_role("button", name="Turn on in this browser").click()
         expect(page.get_by_text("This browser,")).to_be_visible()
         [worker] = context.service_workers
         worker.evaluate(RENEW, [push.public_key(), json.loads(new.subscription)])
@@ -119,7 +119,7 @@ def test_a_browser_is_removed_also_when_it_cannot_unsubscribe(
         page = context.new_page()
         subscribing_to(page, service.browser("").subscription)
         page.goto("/settings/notices/")
-        page.get_by_role("button", name="Tell this browser").click()
+        page.get_by_role("button", name="Turn on in this browser").click()
         page.add_init_script("PushManager.prototype.getSubscription = () => Promise.reject(new Error('no'));")
         page.reload()
         for _press in range(2):
