@@ -56,8 +56,15 @@ def fire_due() -> int:
     now = timezone.now()
     turn = Window(RowNumber(), partition_by=F("user"), order_by="next_at")
     due = Schedule.objects.filter(_is_due(now), paused=False, user__is_active=True).order_by(turn, "next_at")
-    taken = [_taken(pk, thread_id, now) for pk, thread_id in due.values_list("pk", "thread_id")[:BATCH]]
-    return sum(taken)
+    taken, full = 0, set[UUID]()
+    for pk, thread_id in due.values_list("pk", "thread_id")[:BATCH]:
+        if thread_id in full:
+            continue
+        if _taken(pk, thread_id, now):
+            taken += 1
+        else:
+            full.add(thread_id)
+    return taken
 
 
 def fire_now(schedule: Schedule) -> bool:
