@@ -153,6 +153,11 @@ def test_times_of_one_user_that_cannot_come_keep_nobody_waiting(
         clock(START + timedelta(minutes=minute))
         firing.fire_due()
     assert "Mine" in brought()
+    tried: list[str] = []
+    monkeypatch.setattr(firing, "BATCH", 100)
+    monkeypatch.setattr(firing, "_bring", lambda schedule, *_: tried.append(schedule.intent))
+    firing.fire_due()
+    assert len(tried) == 1, "once for its agent, though six wait"
 
 
 def test_SCH_03_b_a_crash_before_the_commit_loses_nothing_and_after_it_repeats_nothing(
