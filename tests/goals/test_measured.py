@@ -227,7 +227,7 @@ def test_a_file_is_taken_in(client: Client, goal: Goal, coding: str) -> None:
     lines = "Datum;Gewicht;Notiz\r\n01.11.2026;78,4;fr\u00fch\r\n02.11.2026;78,1;\r\n"
     file = SimpleUploadedFile("weight.csv", lines.encode(coding), "text/csv")
     answer = client.post(f"{page}import", {"lines": "", "table": file}, follow=True)
-    assert "2 measurements taken in." in answer.text
+    assert "2 measurements added." in answer.text
     assert list(Measurement.objects.values_list("value", "note")) == [(78.4, "fr\u00fch"), (78.1, "")]
     file = SimpleUploadedFile("picture.csv", bytes(range(256)))
     assert client.post(f"{page}import", {"lines": "", "table": file}).status_code == 422
