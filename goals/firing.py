@@ -119,6 +119,10 @@ def _take(schedule: Schedule, now: datetime) -> bool:
     zone, came = zone_of(schedule.user_id), schedule.next_at
     if schedule.rule:
         slot = latest(schedule.rule, zone, now)
+        if slot.isoformat() <= schedule.last_slot:  # its user has moved a moment ago
+            schedule.next_at = next_of(schedule, now)
+            schedule.save(update_fields=["next_at"])
+            return False
         came = instant(slot, zone)
         schedule.last_slot = slot.isoformat()
     result = _result(schedule, came)

@@ -247,6 +247,35 @@ def test_what_came_once_is_forgotten_after_three_months(clock: Clock, goal: Goal
     assert {*Schedule.objects.values_list("intent", flat=True)} == {"Look later.", "Look each day."}
 
 
+def test_SCH_02_b_a_user_moves_in_the_moment_in_which_it_comes(
+    clock: Clock, goal: Goal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    schedules.add(goal.thread, "every day 8:00", "Look.")
+    clock(datetime(2027, 3, 27, 7, tzinfo=UTC))
+    firing.fire_due()
+    read_all()
+    clock(datetime(2027, 3, 28, 6, tzinfo=UTC))  # in summer time
+    reckon = schedules.next_of
+
+    def look() -> None:
+        firing.fire_due()
+        connection.close()
+
+    def meanwhile(schedule: Schedule, now: datetime) -> datetime:
+        monkeypatch.setattr(schedules, "next_of", reckon)
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(look).result()
+        return reckon(schedule, now)
+
+    monkeypatch.setattr(schedules, "next_of", meanwhile)
+    live_in(goal, "Europe/London")
+    read_all()
+    for hour in (6, 7):
+        clock(datetime(2027, 3, 28, hour, tzinfo=UTC))
+        firing.fire_due()
+    assert brought() == ["Look.", "Look."]
+
+
 def test_SCH_03_d_many_look_at_the_clock_at_once(clock: Clock, goal: Goal) -> None:
     for n in range(5):
         schedules.add(goal.thread, "every day 8:00", f"Look {n}.")
