@@ -9,6 +9,7 @@ from typing import ClassVar
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, JsonValue
+from pydantic.json_schema import GenerateJsonSchema
 
 from tools.cancel import CancelToken
 from tools.changes import UndoRecord
@@ -264,9 +265,16 @@ class Tool[A: Arguments](ABC):
         return ToolSpec(self.name, self.description, _schema(self.Arguments))
 
 
+class _Untitled(GenerateJsonSchema):
+    """A title that only repeats the name of its field costs tokens in every call."""
+
+    def field_title_should_be_set(self, schema: object) -> bool:
+        return False
+
+
 @cache
 def _schema(arguments: type[Arguments]) -> dict[str, JsonValue]:
     """Kept, because making the schema of five tools takes a millisecond or two."""
-    schema = arguments.model_json_schema()
+    schema = arguments.model_json_schema(schema_generator=_Untitled)
     schema.pop("title", None)
     return schema
