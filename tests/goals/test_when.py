@@ -32,6 +32,7 @@ NOW = datetime(2026, 11, 27, 14, 30, tzinfo=BERLIN)  # a Friday
         ("every 15 minutes", "*/15 * * * *", "every 15 minutes"),
         ("on the 1st of every month 9:00", "0 9 1 * *", "on day 1 of every month, 09:00"),
         ("0  8 * * mon-fri", "0 8 * * mon-fri", "by the rule 0 8 * * mon-fri"),
+        ("0 8 * * 1,3", "0 8 * * 1,3", "every Monday and Wednesday 08:00"),
         ("every Monday", "0 9 * * 1", "every Monday 09:00"),
     ],
 )
@@ -48,7 +49,10 @@ def test_what_people_write_is_understood_and_said_back(text: str, rule: str, bac
         "every 61",
         "every day 25:00",
         "every 2 minutes",
+        *("every 90 minutes", "every 45 minutes", "every 5 hours", "every 48 hours", "every 0 hours"),
         "* * * * *",
+        f"every {'9' * 5_000} hours",
+        f"{'0' * 200} 8 * * *",
         "0 8 30 2 *",
         "8:00 8:00",
     ],
