@@ -6,6 +6,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models.functions import Now
 
+from goals.when import LONGEST
 from memory.ids import new_id
 from memory.models import Author, OwnedQuerySet, Thread
 
@@ -57,7 +58,7 @@ class Schedule(models.Model):
     thread = models.ForeignKey(Thread, models.CASCADE, related_name="schedules")
     kind = models.CharField(max_length=20, choices=ScheduleKind)
     author = models.CharField(max_length=10, choices=Author, default=Author.USER)
-    rule = models.CharField(max_length=100, blank=True, default="")
+    rule = models.CharField(max_length=LONGEST, blank=True, default="")
     intent = models.TextField(blank=True, default="")
     sources = models.JSONField(
         default=list, blank=True, db_default=[], help_text="Whose texts its writer had read (memory.marks)"

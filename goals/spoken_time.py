@@ -35,8 +35,8 @@ def rule_of(text: str) -> str:
     if re.fullmatch(r"([\d*/,-]+ ){2}\S+ \S+ \S+", fields := " ".join(text.lower().split())):
         return checked(fields)
     said = plain(text)
-    if found := re.fullmatch(r"(?:every (?P<n>\d+)|every|once an?|each) ?(?P<unit>minute|hour)s?|hourly", said):
-        return checked(_interval(found["unit"] or "hour", int(found["n"] or 1)))
+    if found := re.fullmatch(r"(?:every (?P<n>\d{1,4})|every|once an?|each) ?(?P<unit>minute|hour)s?|hourly", said):
+        return checked(_interval(found["unit"] or "hour", int(found["n"] or 1), text))
     days, clock = _split(said)
     if (of_days := _days(days)) is None:
         if re.match(r"every (?:other|second|\d+)\b", said):
@@ -83,9 +83,9 @@ def said(rule: str) -> str:
     minute, hour, day, month, weekday = rule.split(" ")
     if rule == "0 * * * *":
         return _("every hour")
-    if found := re.fullmatch(r"\*/(\d+) \* \* \* \*", rule):
+    if (found := re.fullmatch(r"\*/(\d+) \* \* \* \*", rule)) and 60 % int(found[1]) == 0:
         return ngettext("every minute", "every %(n)s minutes", int(found[1])) % {"n": found[1]}
-    if found := re.fullmatch(r"0 \*/(\d+) \* \* \*", rule):
+    if (found := re.fullmatch(r"0 \*/(\d+) \* \* \*", rule)) and 24 % int(found[1]) == 0:
         return ngettext("every hour", "every %(n)s hours", int(found[1])) % {"n": found[1]}
     if minute.isdecimal() and hour.isdecimal():
         clock = f"{int(hour):02}:{int(minute):02}"
@@ -136,7 +136,10 @@ def _listed(names: Sequence[str]) -> str:
     return _(" and ").join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
-def _interval(unit: str, n: int) -> str:
+def _interval(unit: str, n: int, text: str) -> str:
+    """Raises: Unclear: a rule begins anew with each hour or day, so it would not come as it says."""
+    if not n or (60 if unit == "minute" else 24) % n:
+        raise Unclear(_("“%(text)s” does not divide an hour or a day evenly.") % {"text": text})
     return f"*/{n} * * * *" if unit == "minute" else "0 * * * *" if n == 1 else f"0 */{n} * * *"
 
 

@@ -17,6 +17,8 @@ from zoneinfo import ZoneInfo
 from croniter import CroniterError, croniter
 
 MOST_OFTEN: Final = timedelta(minutes=5)
+LONGEST: Final = 100
+"""Characters of a rule."""
 CHANCE: Final = re.compile(r"(?<![a-z])[hr](?![a-z])", re.IGNORECASE)
 """Fields that croniter fills by chance, anew with each look."""
 LOOKED_AT: Final = 20
@@ -34,7 +36,7 @@ def checked(rule: str) -> str:
         Unclear: it is none, never comes, or comes more often than every MOST_OFTEN.
     """
     rule = " ".join(rule.split())
-    if len(rule.split(" ")) != 5 or CHANCE.search(rule) or not croniter.is_valid(rule):
+    if len(rule) > LONGEST or len(rule.split(" ")) != 5 or CHANCE.search(rule) or not croniter.is_valid(rule):
         raise Unclear(f"“{rule}” is not a time: five fields are needed, such as 0 8 * * 1-5.")
     try:
         slots = croniter(rule, datetime(2024, 1, 1))
