@@ -16,9 +16,7 @@ from memory.text import clip
 from tools.base import (
     Arguments,
     Audience,
-    Effect,
     Outcome,
-    Reversal,
     Risk,
     Tool,
     ToolContext,
@@ -28,6 +26,7 @@ from tools.base import (
 )
 from tools.changes import UndoRecord
 from tools.documents import image, record
+from tools.rows import Writes
 
 NAMES = (
     "AGENTS, SOUL, USER or IDENTITY (for all agents), MEMORY (yours), or a day such as 2026-11-29 (your daily note)."
@@ -47,6 +46,7 @@ class ReadDocument(Tool[Reading]):
         "file-text", "Read a document", "Reading a document", "Read a document", "Could not read the document"
     )
     audience = frozenset({Audience.CONVERSATION})
+    reads = "document"
     Arguments = Reading
 
     def subject(self, arguments: Reading) -> str:
@@ -75,7 +75,7 @@ class Writing(Arguments):
     new: bool = Field(False, description="The section is not there yet: add it at the end.")
 
 
-class WriteDocument(Tool[Writing]):
+class WriteDocument(Writes[Writing]):
     """What steers all agents of a user waits for that user, by what it risks; an agent's own is free."""
 
     name = "write_document"
@@ -88,10 +88,6 @@ class WriteDocument(Tool[Writing]):
     wording = Wording(
         "file-text", "Write a document", "Writing a document", "Wrote a document", "Could not write the document"
     )
-    effect = Effect.LOCAL
-    reversal = Reversal.UNDOABLE
-    audience = frozenset({Audience.CONVERSATION})
-    parallel_safe = False
     Arguments = Writing
 
     def subject(self, arguments: Writing) -> str:
@@ -126,17 +122,13 @@ class Line(Arguments):
     text: str = Field(min_length=1, description="What happened or came out, in markdown; the time is put before it.")
 
 
-class AppendDailyNote(Tool[Line]):
+class AppendDailyNote(Writes[Line]):
     name = "append_daily_note"
     topic = Topic.NOTES
     description = "Write something at the end of today's note: what you did, found out or left for tomorrow."
     wording = Wording(
         "calendar", "Write today's note", "Writing today's note", "Wrote today's note", "Could not write today's note"
     )
-    effect = Effect.LOCAL
-    reversal = Reversal.UNDOABLE
-    audience = frozenset({Audience.CONVERSATION})
-    parallel_safe = False
     contained = True
     Arguments = Line
 

@@ -9,6 +9,7 @@ from xml.sax.saxutils import escape
 
 from memory.text import clip
 from tools import registry
+from tools.builtin.commands import RunCmd
 from tools.changes import UndoRecord
 from tools.file_changes import KIND
 from tools.models import ActionStatus, AgentAction
@@ -56,7 +57,7 @@ def _is_there(folder: Folder, path: str) -> bool:
 
 
 def _commands(calls: Sequence[AgentAction]) -> list[str]:
-    ran = [call for call in calls if call.tool == "run_cmd" and call.status == ActionStatus.DONE]
+    ran = [call for call in calls if call.tool == RunCmd.name and call.status == ActionStatus.DONE]
     return [f"Ran {_command(call)}" for call in ran[-COMMANDS:]]
 
 

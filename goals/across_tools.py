@@ -19,10 +19,8 @@ from memory.text import clip
 from tools.base import (
     Arguments,
     Audience,
-    Effect,
     Needs,
     Outcome,
-    Reversal,
     Tool,
     ToolContext,
     ToolError,
@@ -30,7 +28,7 @@ from tools.base import (
     Wording,
 )
 from tools.changes import UndoRecord
-from tools.rows import thread_of
+from tools.rows import Writes, thread_of
 
 NAME = "Its title as <goals> lists it, or the beginning of it."
 
@@ -50,6 +48,7 @@ class ReadGoal(Tool[Which]):
     wording = Wording("flag", "Look into a goal", "Looking into a goal", "Looked into", "Could not look into the goal")
     audience = frozenset({Audience.CONVERSATION})
     needs = Needs.ALL_GOALS
+    reads = "note"
     Arguments = Which
 
     def subject(self, arguments: Which) -> str:
@@ -87,7 +86,11 @@ class SearchEverything(Tool[Words]):
         return f"“{clip(arguments.query, 60)}”"
 
     def run(self, arguments: Words, context: ToolContext) -> Outcome:
-        hits = [hit for hit in search(thread_of(context).user, arguments.query) if hit.kind is not Kind.SKILL]
+        try:
+            found = search(thread_of(context).user, arguments.query)
+        except Refused as refused:
+            raise ToolError(refused.message) from refused
+        hits = [hit for hit in found if hit.kind is not Kind.SKILL]
         observation = "\n".join(map(_told, hits)) or "Nothing was found; try fewer or other words."
         threads = Thread.objects.filter(pk__in={hit.thread for hit in hits if hit.thread and hit.kind is not Kind.GOAL})
         for_all = Document.objects.filter(pk__in=[hit.id for hit in hits if hit.kind is Kind.DOCUMENT])
@@ -105,7 +108,7 @@ class Errand(Arguments):
     hours: float = Field(0, ge=0, le=LONGEST_HOURS, description="From now, up to 30 days; 0 is at once.")
 
 
-class HandToGoal(Tool[Errand]):
+class HandToGoal(Writes[Errand]):
     """A follow-up of the goal, which its agent sees like one that it has set itself."""
 
     name = "hand_to_goal"
@@ -115,11 +118,7 @@ class HandToGoal(Tool[Errand]):
         "conversation; it does not report here."
     )
     wording = Wording("flag", "Hand over to a goal", "Handing over", "Handed over to", "Could not hand it over")
-    effect = Effect.LOCAL
-    reversal = Reversal.UNDOABLE
-    audience = frozenset({Audience.CONVERSATION})
     needs = Needs.ALL_GOALS
-    parallel_safe = False
     is_work = False
     Arguments = Errand
 

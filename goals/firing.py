@@ -60,8 +60,15 @@ def fire_due() -> int:
     turn = Window(RowNumber(), partition_by=F("user"), order_by="next_at")
     due = Schedule.objects.filter(_is_due(now), paused=False, user__is_active=True).order_by(turn, "?")
     _forget(now)
-    in_order = sorted(due.values_list("next_at", "pk", "thread_id")[:BATCH])
-    return sum(_taken(pk, thread_id, now) for _next_at, pk, thread_id in in_order)
+    taken, full = 0, set[UUID]()
+    for _next_at, pk, thread_id in sorted(due.values_list("next_at", "pk", "thread_id")[:BATCH]):
+        if thread_id in full:
+            continue
+        if _taken(pk, thread_id, now):
+            taken += 1
+        else:
+            full.add(thread_id)
+    return taken
 
 
 def fire_now(schedule: Schedule) -> bool:
@@ -112,6 +119,10 @@ def _take(schedule: Schedule, now: datetime) -> bool:
     zone, came = zone_of(schedule.user_id), schedule.next_at
     if schedule.rule:
         slot = latest(schedule.rule, zone, now)
+        if slot.isoformat() <= schedule.last_slot:  # its user has moved a moment ago
+            schedule.next_at = next_of(schedule, now)
+            schedule.save(update_fields=["next_at"])
+            return False
         came = instant(slot, zone)
         schedule.last_slot = slot.isoformat()
     result = _result(schedule, came)

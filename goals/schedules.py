@@ -84,10 +84,10 @@ def _added(schedule: Schedule) -> Schedule:
         mine = Schedule.objects.filter(thread=schedule.thread_id).set_by_somebody().exclude(next_at=None, paused=False)
         if mine.count() >= MOST:
             raise Refused("too_many", _("An agent may have %(n)d times at most.") % {"n": MOST})
-        if schedule.rule and mine.filter(rule=schedule.rule, intent=schedule.intent).exists():
-            raise Refused("time", _("This time is set already."))
         if schedule.author == Author.AGENT and mine.filter(author=Author.AGENT).count() >= FOLLOW_UPS:
             raise Refused("too_many", f"You have {FOLLOW_UPS} follow-ups that are still to come. Drop one first.")
+        if schedule.rule and mine.filter(rule=schedule.rule, intent=schedule.intent).exists():
+            raise Refused("time", _("This time is set already."))
         schedule.save(force_insert=True)
     return schedule
 

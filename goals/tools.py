@@ -15,21 +15,9 @@ from goals.schedule import Schedule, ScheduleKind
 from memory.learnings import Origin
 from memory.models import Author, Thread
 from memory.text import clip
-from tools.base import (
-    Arguments,
-    Audience,
-    Effect,
-    Needs,
-    Outcome,
-    Reversal,
-    Tool,
-    ToolContext,
-    ToolError,
-    Topic,
-    Wording,
-)
+from tools.base import Arguments, Needs, Outcome, ToolContext, ToolError, Topic, Wording
 from tools.changes import UndoRecord
-from tools.rows import thread_of
+from tools.rows import Writes, thread_of
 
 LONGEST_HOURS = 30 * 24
 
@@ -43,7 +31,7 @@ class FollowUp(Arguments):
     hours: float = Field(ge=1, le=LONGEST_HOURS, description="From now: 1 hour to 30 days.")
 
 
-class ScheduleFollowUp(Tool[FollowUp]):
+class ScheduleFollowUp(Writes[FollowUp]):
     name = "schedule_follow_up"
     topic = Topic.PLANS
     description = (
@@ -51,10 +39,6 @@ class ScheduleFollowUp(Tool[FollowUp]):
         "What recurs is the user's to set."
     )
     wording = Wording("clock", "Set a follow-up", "Setting a follow-up", "Set a follow-up", "Could not set a follow-up")
-    effect = Effect.LOCAL
-    reversal = Reversal.UNDOABLE
-    audience = frozenset({Audience.CONVERSATION})
-    parallel_safe = False
     contained = True
     is_work = False
     Arguments = FollowUp
@@ -81,17 +65,13 @@ class OneFollowUp(Arguments):
     id: UUID = Field(description="Of the follow-up, as schedule_follow_up gave it.")
 
 
-class CancelFollowUp(Tool[OneFollowUp]):
+class CancelFollowUp(Writes[OneFollowUp]):
     name = "cancel_follow_up"
     topic = Topic.PLANS
     description = "Drop a follow-up of yours that is not needed any more."
     wording = Wording(
         "clock", "Drop a follow-up", "Dropping a follow-up", "Dropped a follow-up", "Could not drop the follow-up"
     )
-    effect = Effect.LOCAL
-    reversal = Reversal.UNDOABLE
-    audience = frozenset({Audience.CONVERSATION})
-    parallel_safe = False
     contained = True
     is_work = False
     Arguments = OneFollowUp
@@ -114,7 +94,7 @@ class Reading(Arguments):
     note: str = Field("", max_length=Measurement.NOTE_LENGTH, description="What shows it: who said or wrote it, where.")
 
 
-class RecordMeasurement(Tool[Reading]):
+class RecordMeasurement(Writes[Reading]):
     name = "record_measurement"
     topic = Topic.PLANS
     description = (
@@ -128,10 +108,6 @@ class RecordMeasurement(Tool[Reading]):
         "Measured",
         "Could not write down the measurement",
     )
-    effect = Effect.LOCAL
-    reversal = Reversal.UNDOABLE
-    audience = frozenset({Audience.CONVERSATION})
-    parallel_safe = False
     contained = True
     needs = Needs.TARGET
     Arguments = Reading

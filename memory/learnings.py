@@ -13,7 +13,7 @@ from django.db.models.functions import Now
 
 from memory.marks import names
 from memory.models import Author, Learning, Source, Thread, ThreadMessage
-from memory.text import clean
+from memory.text import clean, visible
 
 ALIKE: Final = 0.75
 """From here on two sentences speak of the same thing, by the share of characters that they have in common."""
@@ -119,7 +119,7 @@ def _must_be_new(text: str, others: Iterable[Learning], *, both_hold: bool) -> N
 
 
 def _checked(text: str) -> str:
-    text = " ".join(clean(text).split())
+    text = " ".join(visible(clean(text)).split())
     if not text:
         raise LearningRefused("There is nothing in it.")
     if len(text) > Learning.TEXT_LENGTH:

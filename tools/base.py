@@ -9,6 +9,7 @@ from typing import ClassVar
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, JsonValue
+from pydantic.json_schema import GenerateJsonSchema
 
 from tools.cancel import CancelToken
 from tools.changes import UndoRecord
@@ -164,6 +165,7 @@ class Tool[A: Arguments](ABC):
     speaks: it says something to the user; the same words are said once in a run.
     foreign: what it returns was written outside, and none of it by the model; an address in it may be opened (T10). It
         labels that itself (`tools.untrusted`), so that its own words stand beside it.
+    reads: the kind of source that a call reads (`tools.forgetting`); empty is none that can be forgotten.
     in_sandbox: it runs in the sandbox of a worker's machine, so `withheld` speaks of the machine that asks.
     way_back: of a compensable one, what a person is told of that, without a full stop.
     code: names of arguments that people are shown letter by letter (a command).
@@ -187,6 +189,7 @@ class Tool[A: Arguments](ABC):
     contained: ClassVar[bool] = False
     speaks: ClassVar[bool] = False
     foreign: ClassVar[bool] = False
+    reads: ClassVar[str] = ""
     code: ClassVar[frozenset[str]] = frozenset()
     timeout_seconds: float = 30.0
     stopping_seconds: ClassVar[float] = 0.0
@@ -198,7 +201,7 @@ class Tool[A: Arguments](ABC):
         """Do it. A `local` tool runs inside the transaction that records its outcome, so it must only touch our
         database through the default connection. Others run in a thread of their own, and are left behind when they
         neither end within `timeout_seconds` nor obey `context.cancel`, for which they have WAYMARK_STOP_GRACE_SECONDS
-        and `stopping_seconds`. An `idempotent` tool takes `context.action_id` as its key, which may come again.
+        and `stopping_seconds`. An `idempotent` tool takes `context.action_id` as key: it may come again after a crash.
 
         Raises:
             ToolError: for anything that the model should know and may correct; it says that nothing took effect.
@@ -262,9 +265,16 @@ class Tool[A: Arguments](ABC):
         return ToolSpec(self.name, self.description, _schema(self.Arguments))
 
 
+class _Untitled(GenerateJsonSchema):
+    """A title that only repeats the name of its field costs tokens in every call."""
+
+    def field_title_should_be_set(self, schema: object) -> bool:
+        return False
+
+
 @cache
 def _schema(arguments: type[Arguments]) -> dict[str, JsonValue]:
     """Kept, because making the schema of five tools takes a millisecond or two."""
-    schema = arguments.model_json_schema()
+    schema = arguments.model_json_schema(schema_generator=_Untitled)
     schema.pop("title", None)
     return schema

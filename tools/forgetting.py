@@ -12,7 +12,7 @@ from typing import Final
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Func, JSONField, Q, QuerySet
+from django.db.models import Func, JSONField, Q
 from django.utils.formats import date_format
 from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
@@ -20,6 +20,7 @@ from django.utils.translation import gettext as _
 from memory.archived import ENTRIES
 from memory.models import AgentHistory, Document, Learning, Note, Thread, ThreadMessage
 from memory.text import clip
+from tools import registry
 from tools.changes import Change, Image, UndoRecord
 from tools.deeds import by_person
 from tools.learnings import LearningRestorer, image as image_of_learning
@@ -95,11 +96,10 @@ def of_message(message: ThreadMessage) -> Basis:
 
 
 def of_note(note: Note) -> Basis:
-    read = Q(tool="read_note", arguments__id=str(note.pk))
-    listed = Q(tool__in=("search_notes", "list_notes"), output__contains=f"(id {note.pk})")
-    here = Q(read | listed, thread=note.thread_id)
-    from_afar = Q(user=note.user_id, tool="read_goal", arguments__note__iexact=note.title)  # by the assistant
-    reads = _reads(AgentAction.objects.filter(here | from_afar))
+    read = Q(arguments__id=str(note.pk))
+    listed = ~Q(arguments__has_key="id") & Q(output__contains=f"(id {note.pk})")
+    from_afar = Q(user=note.user_id, arguments__note__iexact=note.title)  # by the assistant
+    reads = _reads("note", Q(thread=note.thread_id) & (read | listed) | from_afar)
     return Basis(note.thread, note.title, reads, ("note", str(note.pk)))
 
 
@@ -109,13 +109,12 @@ def of_document(document: Document, thread: Thread) -> Basis:
         thread: of its agent; of the assistant for one that is for all agents.
     """
     whose = Q(thread=document.thread_id) if document.thread_id else Q(user=document.user_id)
-    read = AgentAction.objects.filter(whose, tool="read_document", arguments__name__iexact=document.name)
-    return Basis(thread, document.name, _reads(read), ("document", str(document.pk)))
+    reads = _reads("document", whose & Q(arguments__name__iexact=document.name))
+    return Basis(thread, document.name, reads, ("document", str(document.pk)))
 
 
 def of_file(thread: Thread, path: str) -> Basis:
-    read = AgentAction.objects.filter(thread=thread, tool="read_file", arguments__path=path)
-    return Basis(thread, path, _reads(read))
+    return Basis(thread, path, _reads("file", Q(thread=thread, arguments__path=path)))
 
 
 def of_session(session: AgentHistory) -> Basis:
@@ -169,9 +168,11 @@ def forget(basis: Basis, keys: Collection[str]) -> AgentAction | None:
         return by_person(basis.thread, FORGOTTEN, arguments, basis.label, UndoRecord(changes=tuple(changes)), news)
 
 
-def _reads(actions: QuerySet[AgentAction]) -> dict[UUID, int]:
+def _reads(kind: str, which: Q) -> dict[UUID, int]:
+    """The step of each run in which a tool first read a source of a kind."""
     first: dict[UUID, int] = {}
-    done = actions.filter(status=ActionStatus.DONE, run__isnull=False)
+    readers = [tool.name for tool in registry.all_tools().values() if tool.reads == kind]
+    done = AgentAction.objects.filter(which, tool__in=readers, status=ActionStatus.DONE, run__isnull=False)
     for run, step in done.order_by("-created_at").values_list("run", "step")[:MOST]:
         first[run] = min(step, first.get(run, step))
     return first

@@ -9,9 +9,19 @@ from django.db.models import Model
 from django.db.models.functions import Now
 
 from memory.models import Thread
-from tools.base import ToolContext
+from tools.base import Arguments, Audience, Effect, Reversal, Tool, ToolContext
 from tools.changes import Image
 from tools.restoring import CannotRestore, Restorer
+
+
+class Writes[A: Arguments](Tool[A]):
+    """A tool of an agent that talks with a person: it writes rows of the conversation, one call after another, and each
+    can be undone."""
+
+    effect = Effect.LOCAL
+    reversal = Reversal.UNDOABLE
+    audience = frozenset({Audience.CONVERSATION})
+    parallel_safe = False
 
 
 class RowRestorer(Restorer):

@@ -22,8 +22,10 @@ from agents.providers.base import Usage
 from memory import archive, pool
 from memory.archive import Holder, Outcome, Reservation
 from memory.compaction import estimate
-from memory.models import AgentRun, ArchiveReason, Thread
+from memory.models import AgentRun, ArchiveReason, Thread, ThreadMessage
+from memory.news import tell
 from memory.pool import orm
+from memory.text import clip
 from memory.transcript import load
 from tools.cancel import CancelToken
 from tools.models import AgentAction
@@ -33,6 +35,8 @@ log = structlog.get_logger(__name__)
 
 # How much of a session that is too long stays live, at most.
 KEPT = 0.25
+# Of a question that is open still. Characters.
+ASKED = 1_000
 # How much of a model's window a session may take: the rest is for the prompt, the tools and the answer.
 WINDOW_USED = 0.7
 
@@ -128,7 +132,16 @@ def archive_session(thread_id: UUID, reason: ArchiveReason, *, at_once: bool = F
     done = complete(reserved, choice)
     if done is Outcome.DONE:
         _announce(thread)
+        _remind(thread)
     return done
+
+
+def _remind(thread: Thread) -> None:
+    """Keep a question in the agent's mind that its user has not answered: they may do so in days, with a word."""
+    with orm():
+        question = ThreadMessage.objects.unanswered().filter(thread=thread).order_by("-position").first()
+        if question:
+            tell(thread.pk, f"You have asked the user, who has said nothing since: {clip(question.content, ASKED)}")
 
 
 def shorten_session(holder: Holder, thread_id: UUID, stop: CancelToken, share: float) -> bool:

@@ -172,7 +172,7 @@ def _page(
         "problem": problem,
         "zone": zone_of(thread.user_id).key,
         "typed": typed or {},
-        "changed": changed or {},
         "meant": _meant(thread, typed.get("time", "")) if typed and not problem else "",
+        "changed": changed or {},
     }
     return render(request, "goals/schedules.html", page, status=status)

@@ -120,11 +120,13 @@ def test_a_suggestion_is_sent_by_one_press(page: Page, goal: Goal) -> None:
 def test_what_the_month_has_cost_is_told_without_a_reload(page: Page, goal: Goal, llm: LLMServer) -> None:
     think_with(goal.user, llm.url)
     set_price(goal.user, "compatible", "test-model", input=1_000, output=1_000)
-    llm.script([Reply(text="Good morning.")])
+    notes = [("create_note", {"title": title, "body": "Sun."}) for title in ("Morning", "Noon", "Night")]
+    llm.script([*(Reply(calls=[call]) for call in notes), Reply(text="Good morning.", first_token=2)])
     foot = page.locator(".sidebar .spend-head")
     expect(foot).to_contain_text("$0.00")
     send(page, "Good morning")
     wait_for_end(page, goal)
+    expect(page.locator(".bar .live")).to_be_visible()  # while the cost beside it came and went
     expect(foot).not_to_contain_text("$0.00")
     told = foot.inner_text()
     page.reload()

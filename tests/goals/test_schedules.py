@@ -153,6 +153,11 @@ def test_times_of_one_user_that_cannot_come_keep_nobody_waiting(
         clock(START + timedelta(minutes=minute))
         firing.fire_due()
     assert "Mine" in brought()
+    tried: list[str] = []
+    monkeypatch.setattr(firing, "BATCH", 100)
+    monkeypatch.setattr(firing, "_bring", lambda schedule, *_: tried.append(schedule.intent))
+    firing.fire_due()
+    assert len(tried) == 1, "once for its agent, though six wait"
 
 
 def test_SCH_03_b_a_crash_before_the_commit_loses_nothing_and_after_it_repeats_nothing(
@@ -240,6 +245,35 @@ def test_what_came_once_is_forgotten_after_three_months(clock: Clock, goal: Goal
     clock(START + timedelta(days=95))
     firing.fire_due()
     assert {*Schedule.objects.values_list("intent", flat=True)} == {"Look later.", "Look each day."}
+
+
+def test_SCH_02_b_a_user_moves_in_the_moment_in_which_it_comes(
+    clock: Clock, goal: Goal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    schedules.add(goal.thread, "every day 8:00", "Look.")
+    clock(datetime(2027, 3, 27, 7, tzinfo=UTC))
+    firing.fire_due()
+    read_all()
+    clock(datetime(2027, 3, 28, 6, tzinfo=UTC))  # in summer time
+    reckon = schedules.next_of
+
+    def look() -> None:
+        firing.fire_due()
+        connection.close()
+
+    def meanwhile(schedule: Schedule, now: datetime) -> datetime:
+        monkeypatch.setattr(schedules, "next_of", reckon)
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(look).result()
+        return reckon(schedule, now)
+
+    monkeypatch.setattr(schedules, "next_of", meanwhile)
+    live_in(goal, "Europe/London")
+    read_all()
+    for hour in (6, 7):
+        clock(datetime(2027, 3, 28, hour, tzinfo=UTC))
+        firing.fire_due()
+    assert brought() == ["Look.", "Look."]
 
 
 def test_SCH_03_d_many_look_at_the_clock_at_once(clock: Clock, goal: Goal) -> None:

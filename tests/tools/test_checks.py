@@ -1,10 +1,13 @@
 """A tool or a kind of agent that is wrong is refused at start-up."""
 
+from typing import Any
+
 import pytest
 from django.core.checks import run_checks
 from pytest_django.fixtures import Settings
 
 from tools.base import Arguments, Effect, Outcome, Reversal, Tool, ToolContext, Wording
+from tools.registry import all_tools
 
 
 class Nothing(Arguments):
@@ -43,6 +46,14 @@ class Irreversible(Harmless):
 
 def problems(tag: str) -> list[str]:
     return [str(message.id) for message in run_checks(tags=[tag])]
+
+
+def test_models_are_told_no_titles_of_fields_which_only_repeat_their_names() -> None:
+    for tool in all_tools().values():
+        schema: dict[str, Any] = tool.spec().schema
+        models = [schema, *schema.get("$defs", {}).values()]
+        fields = [field for model in models for field in model.get("properties", {}).values()]
+        assert not [field for field in fields if "title" in field], tool.name
 
 
 def test_the_tools_and_kinds_that_are_shipped_are_right() -> None:

@@ -6,10 +6,10 @@ from pydantic import Field
 from memory.learnings import LearningRefused, Origin, end, learn, locked_learning, numbered
 from memory.models import Author, Learning
 from memory.text import clip
-from tools.base import Arguments, Audience, Effect, Outcome, Reversal, Tool, ToolContext, ToolError, Topic, Wording
+from tools.base import Arguments, Outcome, ToolContext, ToolError, Topic, Wording
 from tools.changes import UndoRecord
 from tools.learnings import image, record
-from tools.rows import thread_of
+from tools.rows import Writes, thread_of
 
 
 class Lesson(Arguments):
@@ -23,7 +23,7 @@ class Lesson(Arguments):
     both_hold: bool = Field(False, description="It is much like another one, and both are true.")
 
 
-class ManageLearning(Tool[Lesson]):
+class ManageLearning(Writes[Lesson]):
     name = "manage_learning"
     topic = Topic.NOTES
     description = (
@@ -31,10 +31,6 @@ class ManageLearning(Tool[Lesson]):
         "went wrong and why. What contradicts it later takes its place."
     )
     wording = Wording("bookmark", "Learn", "Learning", "Learned", "Could not learn")
-    effect = Effect.LOCAL
-    reversal = Reversal.UNDOABLE
-    audience = frozenset({Audience.CONVERSATION})
-    parallel_safe = False
     contained = True
     is_work = False
     Arguments = Lesson

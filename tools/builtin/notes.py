@@ -116,6 +116,7 @@ class ReadNote(Tool[OneNote]):
     topic = Topic.NOTES
     description = "Read one note of this conversation as a whole."
     wording = Wording("notebook-pen", "Read a note", "Reading a note", "Read a note", "Could not read the note")
+    reads = "note"
     Arguments = OneNote
 
     def run(self, arguments: OneNote, context: ToolContext) -> Outcome:
@@ -161,6 +162,7 @@ class SearchNotes(Tool[NoteQuery]):
     wording = Wording(
         "search", "Search your notes", "Searching your notes", "Searched your notes", "Could not search your notes"
     )
+    reads = "note"
     Arguments = NoteQuery
 
     def subject(self, arguments: NoteQuery) -> str:
@@ -186,6 +188,7 @@ class ListNotes(Tool[NothingAsked]):
         "Looked through your notes",
         "Could not list notes",
     )
+    reads = "note"
     Arguments = NothingAsked
 
     def run(self, arguments: NothingAsked, context: ToolContext) -> Outcome:

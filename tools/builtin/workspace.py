@@ -72,6 +72,7 @@ class ReadFile(Tool[Section]):
         "text you are told what it is."
     )
     wording = Wording("file-text", "Read a file", "Reading a file", "Read a file", "Could not read the file")
+    reads = "file"
     Arguments = Section
 
     def subject(self, arguments: Section) -> str:

@@ -81,6 +81,13 @@ def test_learnings_never_pile_up(lesson: dict[str, Any], why: str, goal: Goal, s
     assert hold(goal) == {1: MORNINGS}
 
 
+def test_what_is_kept_can_be_seen(goal: Goal, say: Say, llm: LLMServer) -> None:
+    hidden = "".join(chr(0xE0000 + ord(letter)) for letter in "Obey")
+    learns(say, llm, text=f"Likes\u202e tea.{hidden}")
+    assert hold(goal) == {1: "Likes tea."}
+    assert "nothing in it" in learns(say, llm, text=hidden)
+
+
 def test_two_that_are_alike_may_both_hold(goal: Goal, say: Say, llm: LLMServer) -> None:
     learns(say, llm, text="The left knee hurt in 2024.")
     learns(say, llm, text="The right knee hurt in 2025.", both_hold=True)

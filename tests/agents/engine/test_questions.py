@@ -9,12 +9,13 @@ from django.test import Client
 from django.utils import timezone
 
 from agents import services
-from agents.engine import jobs
+from agents.engine import archiving, jobs
 from goals import noticing
 from goals.models import Goal, Notice, NoticeKind
 from goals.updates import updates
+from memory.archive import Outcome
 from memory.metadata import MessageMetadata
-from memory.models import AgentRun, ThreadMessage
+from memory.models import AgentRun, ArchiveReason, Thread, ThreadMessage
 from tests.factories import GoalFactory, ThreadMessageFactory, bearer
 from tests.llm_script import Reply
 from tests.llm_server import LLMServer
@@ -61,6 +62,23 @@ def test_it_is_asked_once_and_what_was_picked_comes_as_the_next_message(
     assert (answer.source, answer.content) == ("user", "Graz in May")
     assert "Graz in May" in str(llm.requests[-1].messages[-1]["content"])
     assert "/answer/" not in page(goal, client)
+
+
+def test_an_answer_after_days_is_one_to_its_question(
+    goal: Goal, question: ThreadMessage, rung: list[UUID], llm: LLMServer
+) -> None:
+    llm.script([Reply("A race\n\nThey want to run.")])
+    assert archiving.archive_session(goal.thread_id, ArchiveReason.BY_HAND, at_once=True) is Outcome.DONE
+    llm.script([Reply("You run in Graz.")])
+    services.pick_answer(question, 0)
+    jobs.run(str(rung.pop(0)))
+    said = [str(message["content"]) for message in llm.requests[-1].messages if message["role"] == "user"]
+    assert len(said) == 1
+    assert "You have asked the user, who has said nothing since: Which race?" in said[0]
+    assert said[0].endswith("Graz in May")
+    llm.script([Reply("A race\n\nThey run in Graz.")])
+    assert archiving.archive_session(goal.thread_id, ArchiveReason.BY_HAND, at_once=True) is Outcome.DONE
+    assert Thread.objects.get(pk=goal.thread_id).news == ""
 
 
 def test_two_devices_pick_and_the_first_counts(

@@ -1,6 +1,5 @@
 """Ways to look at live events, for tests."""
 
-import asyncio
 from typing import Any
 from uuid import UUID
 
@@ -11,6 +10,7 @@ from agents.live.events import Event, RunChanged, Think
 from agents.live.hub import Arrival, Feed
 from agents.live.keys import stream_key
 from agents.live.line import Line
+from agents.live.offload import offload
 from agents.live.snapshot import place
 from agents.live.stream import flush, publish, redis_client
 from memory.ids import new_id
@@ -58,7 +58,8 @@ def payloads(thread: UUID) -> list[bytes]:
 
 
 async def off_loop(work: Any, *args: Any, **kwargs: Any) -> Any:
-    return await asyncio.to_thread(work, *args, **kwargs)
+    """With the database connection given back: in a thread that stays idle it would outlive the test."""
+    return await offload(work, *args, **kwargs)
 
 
 async def read(feed: Feed, count: int, within: float = 5) -> list[Arrival]:

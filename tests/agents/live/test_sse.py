@@ -28,7 +28,7 @@ class Stream:
     """Reads frames as a browser's EventSource does: `last_id` is what it would send on reconnecting."""
 
     def __init__(self, response: StreamingHttpResponse) -> None:
-        self._chunks = aiter(response)
+        self._response, self._chunks = response, aiter(response)
         self._blocks: deque[str] = deque()
         self.last_id = ""
 
@@ -49,7 +49,9 @@ class Stream:
         return [await self.frame() for _ in range(count)]
 
     async def close(self) -> None:
+        """With what Django leaves open beneath: a server frees it at once, a test only after its hub is gone."""
         await self._chunks.aclose()  # type: ignore[attr-defined]
+        await self._response._iterator.aclose()  # type: ignore[attr-defined]
 
 
 async def opened(thread: Thread, last_id: str = "") -> Stream:
