@@ -88,6 +88,10 @@ def test_the_owner_sets_a_password_and_devices_are_signed_out(user: User, monkey
     monkeypatch.setattr("agents.management.commands.password.getpass", lambda _: "12345")
     with pytest.raises(CommandError, match="too short"):
         call_command("password", user.email)
+    monkeypatch.setattr("agents.management.commands.password.getpass", lambda _: input())
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    with pytest.raises(CommandError, match="nothing was changed"):
+        call_command("password", user.email)
 
 
 def test_pages_without_a_purpose_are_not_there(client: Client, user: User) -> None:

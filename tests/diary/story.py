@@ -36,7 +36,9 @@ def main(llm: str) -> None:
     assistant.save()
     client = Client(SERVER_NAME="localhost")
     client.force_login(user)
-    pages = {path: client.get(path).text for path in ("/", "/since/", "/activity/", "/jobs/", "/search/?q=fox")}
+    pages = {
+        path: client.get(path).text for path in ("/", "/since/", "/activity/", "/jobs/", "/notes/", "/search/?q=fox")
+    }
     job = client.get(f"/jobs/{AgentRun.objects.earliest('created_at').pk}/")
     told = ThreadMessage.objects.filter(thread=diary.thread, source="agent", message_type="text").order_by("position")
     print(

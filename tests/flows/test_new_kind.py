@@ -44,7 +44,7 @@ def test_it_talks_uses_tools_and_leaves_out_those_it_must_not_have(
     assert came == {
         "runs": ["succeeded", "succeeded"],
         "notes": ["A fox"],
-        "named": ["/", "/since/", "/activity/", "/jobs/", "/search/?q=fox"],
+        "named": ["/", "/since/", "/activity/", "/jobs/", "/notes/", "/search/?q=fox"],
         "deleted": [],
         "said": ["How lovely.", "Stay dry."],
     }

@@ -19,12 +19,18 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, email: str, **options: Any) -> None:
         user = person(email)
-        password = getpass(f"New password for {user.email}: ")
+        password = self._asked(f"New password for {user.email}: ")
         try:
             validate_password(password, user)
         except ValidationError as refused:
             raise CommandError(" ".join(refused.messages)) from refused
-        if getpass("The same once more: ") != password:
+        if self._asked("The same once more: ") != password:
             raise CommandError("The two are not the same; nothing was changed.")
         get_adapter().set_password(user, password)
         self.stdout.write(f"{user.email} signs in with the new password from now on.")
+
+    def _asked(self, prompt: str) -> str:
+        try:
+            return getpass(prompt)
+        except EOFError as ended:
+            raise CommandError("Nothing was typed; nothing was changed.") from ended
