@@ -87,8 +87,10 @@ def begin(thread: Thread, now: datetime) -> Feed | None:
     user, day = thread.user, now.astimezone(zone_of(thread.user_id)).date()
     if Feed.objects.filter(user=user, day=day).exists():
         return None
-    last = Feed.objects.filter(user=user, written_at__isnull=False).order_by("-until").first()
     until = horizon()
+    # None of a clock that went ahead.
+    earlier = Feed.objects.filter(user=user, written_at__isnull=False, until__lte=until)
+    last = earlier.order_by("-until").first()
     since = max(last.until, until - LOOKS_BACK) if last else until - LOOKS_BACK
     threads = {goal.thread_id: goal for goal in _goals(user)}
     told = {fact["evidence"]["id"] for fact in last.facts} if last else set()

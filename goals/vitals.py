@@ -22,9 +22,11 @@ DAY: Final = timedelta(days=1)
 def parts() -> Iterator[Part]:
     """What `agents.vitals` tells beside its own."""
     overdue, unwritten = schedules_overdue(), feeds_unwritten()
+    written = Feed.objects.filter(written_at__gt=timezone.now() - DAY).count()
     yield Part("Schedules", not overdue, f"{overdue} overdue" if overdue else "none overdue")
-    if unwritten:
-        yield Part("Feeds", False, f"{unwritten} of the last day begun and not written; their runs say why")
+    if unwritten:  # one alone may be its user's model
+        text = f"{unwritten} of the last day begun and not written, {written} written; their runs say why"
+        yield Part("Feeds", written > 0, text)
     if settings.SENDS_MAIL:
         yield _mail()
 

@@ -362,7 +362,7 @@ def test_the_index_tells_of_mail_and_feeds_that_do_not_go_out(desk: Client, sett
     Feed.objects.filter(pk=FeedItemFactory().feed.pk).update(created_at=begun, written_at=None)
     page = desk.get(index).text
     assert "the last notice was not: 535 wrong password" in page
-    assert "1 of the last day begun and not written" in page
+    assert "1 of the last day begun and not written, 0 written" in page
 
 
 @pytest.mark.parametrize(

@@ -101,6 +101,15 @@ def test_an_item_is_dismissed_brought_back_and_rated(item: FeedItem, client: Cli
     assert client.post(f"/feed/items/{item.pk}/rate/much").status_code == 404
 
 
+def test_a_feed_of_a_clock_that_went_ahead_keeps_no_other_from_being_written(item: FeedItem, goal: Goal) -> None:
+    ahead = timezone.now() + timedelta(days=30)
+    Feed.objects.update(day=ahead.date(), until=ahead)
+    happened(goal, "The shoes are here. Two pairs.")
+    feed = feeds.begin(assistant_of(goal.user).thread, timezone.now())
+    assert feed is not None
+    assert "The shoes are here" in feeds.material(feed)
+
+
 def test_what_is_liked_and_disliked_is_told_to_the_next_one(item: FeedItem, goal: Goal) -> None:
     feeds.rate(item, Rating.LESS)
     Feed.objects.update(day=timezone.now().date() - timedelta(days=1))

@@ -3,9 +3,11 @@
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from importlib import import_module
 from typing import Any
 
 import pytest
+from django.apps import apps
 from django.contrib.auth.models import User
 from django.core import mail
 from django.db import connection
@@ -332,6 +334,18 @@ def test_a_push_service_that_is_busy_is_asked_once_a_tick(
     assert sorted(receipts()) == [("push", "later"), ("push", "later"), ("push", "sent")]
     later(2)
     assert len(browser.shown) == 3
+
+
+def test_an_upgrade_sends_nobody_mail_about_what_came_before(goal: Goal, letters: list[Any], later: Later) -> None:
+    assistant_of(goal.user)
+    finished(goal)
+    later(1, tick=False)
+    import_module("goals.migrations.0012_seen_before").see(apps, None)
+    later(16)
+    assert letters == []
+    finished(goal)
+    later(16)
+    assert len(letters) == 1
 
 
 def test_what_is_long_over_is_forgotten_but_not_what_waits(goal: Goal, letters: list[Any], later: Later) -> None:
