@@ -31,8 +31,8 @@ def test_files_are_given_saved_deleted_and_back_again(
     expect(panel.get_by_text("plans/week 1.md")).to_be_visible()
     panel.get_by_role("link", name="All files").click()
 
-    page.get_by_label("Put files in").set_input_files({"name": "log.csv", "mimeType": "text/csv", "buffer": b"1,2\n"})
-    page.get_by_role("button", name="Put in").click()
+    page.get_by_label("Add files").set_input_files({"name": "log.csv", "mimeType": "text/csv", "buffer": b"1,2\n"})
+    page.get_by_role("button", name="Add", exact=True).click()
     expect(page.get_by_role("link", name="log.csv", exact=True)).to_be_visible()
     with page.expect_download() as saved:
         page.get_by_role("link", name="plans/week 1.md", exact=True).click()
