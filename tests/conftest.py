@@ -30,6 +30,7 @@ from django.contrib.auth.hashers import PBKDF2PasswordHasher
 from django.contrib.auth.models import User
 from django.db import connections
 from django.test import Client
+from hypothesis import settings as hypothesis_settings
 from whitenoise.middleware import WhiteNoiseMiddleware
 from whitenoise.responders import StaticFile
 
@@ -42,6 +43,10 @@ from tests.factories import GoalFactory, UserFactory, bearer
 from tests.llm_server import LLMServer
 
 WAITING = ("browser", "faults", "programs")
+
+# A machine that has other things to do is no reason for a test to fail.
+hypothesis_settings.register_profile("unhurried", deadline=None)
+hypothesis_settings.load_profile("unhurried")
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
