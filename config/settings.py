@@ -223,6 +223,7 @@ AGENT_TOOLS = [
     "goals.across_tools.SearchEverything",
     "goals.across_tools.HandToGoal",
     "goals.tools.ScheduleFollowUp",
+    "goals.tools.SetRecurringTime",
     "goals.tools.CancelFollowUp",
     "goals.tools.RecordMeasurement",
     "goals.feed_tools.WriteFeed",

@@ -78,6 +78,24 @@ def follow_up(thread: Thread, at: datetime, intent: str, sources: Sequence[str] 
     return _added(schedule)
 
 
+def recur(thread: Thread, time: str, intent: str, sources: Sequence[str] = ()) -> Schedule:
+    """What an agent sets itself, again and again, when its user has asked for it.
+
+    Args:
+        time: as of `add`; one that recurs.
+        sources: as of `follow_up`.
+
+    Raises:
+        Refused: as `add`, or it comes once.
+    """
+    schedule = understood(thread, time)
+    if not schedule.rule:
+        raise Refused("time", "This comes once; schedule_follow_up sets that.")
+    schedule.author, schedule.sources = Author.AGENT, names(sources)
+    _set_intent(schedule, intent)
+    return _added(schedule)
+
+
 def _added(schedule: Schedule) -> Schedule:
     with transaction.atomic():
         Thread.objects.select_for_update(no_key=True).get(pk=schedule.thread_id)

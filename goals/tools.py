@@ -11,11 +11,11 @@ from goals import measuring, schedules
 from goals.figures import exact
 from goals.measured import Measurement, Target
 from goals.restoring import MeasurementRestorer, ScheduleRestorer, image, measurement_image
-from goals.schedule import Schedule, ScheduleKind
+from goals.schedule import Schedule
 from memory.learnings import Origin
 from memory.models import Author, Thread
 from memory.text import clip
-from tools.base import Arguments, Needs, Outcome, ToolContext, ToolError, Topic, Wording
+from tools.base import Arguments, Needs, Outcome, Risk, ToolContext, ToolError, Topic, Wording
 from tools.changes import UndoRecord
 from tools.rows import Writes, thread_of
 
@@ -36,7 +36,7 @@ class ScheduleFollowUp(Writes[FollowUp]):
     topic = Topic.PLANS
     description = (
         "Look in again later by yourself, once: to ask how something went, or to look whether something has changed. "
-        "What recurs is the user's to set."
+        "What recurs, set_recurring_time sets."
     )
     wording = Wording("clock", "Set a follow-up", "Setting a follow-up", "Set a follow-up", "Could not set a follow-up")
     contained = True
@@ -61,14 +61,51 @@ class ScheduleFollowUp(Writes[FollowUp]):
         )
 
 
+class Recurring(Arguments):
+    time: str = Field(
+        max_length=100,
+        description='Such as "every weekday 8:00", "every Monday and Thursday 18:30", "every 2 hours", "on the first '
+        'Monday of every month 9:00".',
+    )
+    intent: str = Field(
+        min_length=1, max_length=Schedule.INTENT_LENGTH, description="What you will do each time; you see it as it is."
+    )
+
+
+class SetRecurringTime(Writes[Recurring]):
+    """Each time costs its user something, so they are asked."""
+
+    name = "set_recurring_time"
+    topic = Topic.PLANS
+    description = "Look in by yourself again and again, when the user asks for it. It waits for their approval."
+    wording = Wording("clock", "Set a time", "Setting a time", "Set a time", "Could not set the time")
+    risk = Risk.RESTRICTED
+    contained = True
+    is_work = False
+    Arguments = Recurring
+
+    def subject(self, arguments: Recurring) -> str:
+        return clip(f"{arguments.time}: {arguments.intent}", 80)
+
+    def run(self, arguments: Recurring, context: ToolContext) -> Outcome:
+        try:
+            schedule = schedules.recur(thread_of(context), arguments.time, arguments.intent, context.sources)
+        except Refused as refused:
+            raise ToolError(refused.message) from refused
+        said = clip(f"{schedules.said(schedule)}: {schedule.intent}", 80)
+        change = ScheduleRestorer().change(str(schedule.pk), said, None, image(schedule))
+        observation = f"You look in {schedules.said(schedule)} (id {schedule.pk})."
+        return Outcome(observation, said, UndoRecord(changes=(change,)))
+
+
 class OneFollowUp(Arguments):
-    id: UUID = Field(description="Of the follow-up, as schedule_follow_up gave it.")
+    id: UUID = Field(description="Of the follow-up or time, as it was given when you set it.")
 
 
 class CancelFollowUp(Writes[OneFollowUp]):
     name = "cancel_follow_up"
     topic = Topic.PLANS
-    description = "Drop a follow-up of yours that is not needed any more."
+    description = "Drop a follow-up, or a time, of yours that is not needed any more."
     wording = Wording(
         "clock", "Drop a follow-up", "Dropping a follow-up", "Dropped a follow-up", "Could not drop the follow-up"
     )
@@ -79,7 +116,7 @@ class CancelFollowUp(Writes[OneFollowUp]):
     def run(self, arguments: OneFollowUp, context: ToolContext) -> Outcome:
         Thread.objects.select_for_update(no_key=True).get(pk=context.thread_id)
         mine = Schedule.objects.select_for_update().filter(thread=context.thread_id, author=Author.AGENT)
-        schedule = mine.filter(pk=arguments.id, kind=ScheduleKind.ONCE, next_at__isnull=False).first()
+        schedule = mine.filter(pk=arguments.id, next_at__isnull=False).first()
         if schedule is None:
             raise ToolError("You have no follow-up with this id that is still to come.")
         change = ScheduleRestorer().change(str(schedule.pk), clip(schedule.intent, 80), image(schedule), None)

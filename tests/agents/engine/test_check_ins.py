@@ -8,15 +8,15 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from agents import services
+from agents import decisions, services
 from agents.engine import jobs
 from agents.undoing import take_back
 from goals import firing, schedules
-from goals.models import Goal, Schedule
+from goals.models import Goal, Schedule, ScheduleKind
 from memory.models import AgentRun, ThreadMessage
 from tests.llm_script import Reply
 from tests.llm_server import LLMServer
-from tools.models import AgentAction
+from tools.models import AgentAction, Approval, ApprovalState, Cause
 from tools.seen import was_given
 
 type Say = Callable[[str], AgentRun]
@@ -96,6 +96,37 @@ def test_an_agent_sets_itself_a_follow_up(goal: Goal, say: Say, rung: list[UUID]
     assert said(goal) == ["I will ask.", "How was it?"]
     assert Schedule.objects.get(kind="once").next_at is None
     assert firing.fire_due() == 0
+
+
+def test_an_agent_looks_in_again_and_again_once_its_user_approves(
+    goal: Goal, say: Say, rung: list[UUID], llm: LLMServer
+) -> None:
+    every = ("set_recurring_time", {"time": "every Monday at 9", "intent": "Ask about the week."})
+    llm.script([Reply(calls=[every]), Reply(text="Each Monday then.")])
+    say("Check in every Monday")
+    mine = Schedule.objects.filter(kind=ScheduleKind.RECURRING)
+    asked = Approval.objects.get()
+    assert (asked.cause, mine.exists()) == (Cause.RESTRICTED, False)
+    decisions.decide(asked.action, goal.user, ApprovalState.APPROVED, asked.digest)
+    while rung:
+        jobs.run(str(rung.pop(0)))
+    assert (mine.get().rule, mine.get().author, said(goal)) == ("0 9 * * 1", "agent", ["Each Monday then."])
+    assert "You look in every Monday 09:00" in str(llm.requests[-1].messages)
+    llm.script([Reply(calls=[("cancel_follow_up", {"id": str(mine.get().pk)})]), Reply(text="Dropped.")])
+    say("No more of that")
+    assert not mine.exists()
+    take_back(AgentAction.objects.get(tool="cancel_follow_up"), goal.user)
+    take_back(AgentAction.objects.get(tool="set_recurring_time"), goal.user)
+    assert not mine.exists()
+
+
+@pytest.mark.parametrize(("time", "problem"), [("in 3 days", "comes once"), ("now and then", "is not understood")])
+def test_what_does_not_recur_is_said(time: str, problem: str, goal: Goal, say: Say, llm: LLMServer) -> None:
+    goal.modes = {"set_recurring_time": "auto"}
+    goal.save()
+    llm.script([Reply(calls=[("set_recurring_time", {"time": time, "intent": "Ask."})]), Reply(text="Well.")])
+    say("Check in")
+    assert problem in str(llm.requests[-1].messages[-1]["content"])
 
 
 @pytest.mark.parametrize("hours", [0.5, 721])
