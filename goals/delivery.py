@@ -22,6 +22,7 @@ from django.db.models import Exists, F, OuterRef, Q
 from django.utils import timezone
 
 from goals import notice_mail, push
+from goals.mail_proof import is_proven
 from goals.notice import OPEN, Channel, Notice, NoticeQuerySet, Receipt, ReceiptState, choice_of
 from goals.noticing import find, forget, settle
 from goals.push_device import PushDevice
@@ -120,7 +121,8 @@ def _tell(user: User, turn: _Turn) -> None:
     unseen = wanted.filter(at__lte=now - timedelta(seconds=settings.WAYMARK_NOTICE_PUSH_SECONDS))
     for device in PushDevice.objects.for_user(user) if push.is_possible() else ():
         _push(device, unseen.filter(at__gte=device.created_at), turn)
-    if settings.SENDS_MAIL and choice.mail and user.email and not turn.mail_is_down and not turn.is_over():
+    by_mail = settings.SENDS_MAIL and choice.mail and user.email and is_proven(user)
+    if by_mail and not turn.mail_is_down and not turn.is_over():
         before = now - timedelta(seconds=settings.WAYMARK_NOTICE_MAIL_SECONDS)
         pushed = Receipt.objects.filter(notice=OuterRef("pk"), channel=Channel.PUSH, created_at__gt=before)
         turn.mail_is_down = _mail(user, wanted.filter(~Exists(pushed), at__lte=before))

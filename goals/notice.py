@@ -143,13 +143,17 @@ class Glance(models.Model):
 
 
 class NoticeChoice(models.Model):
-    """Which kinds a user wants to be told of, and whether by mail. Who has none gets all."""
+    """Which kinds a user wants to be told of, and whether by mail. Who has none gets all.
+
+    proof_asked_at: when a mail asked whether the address is theirs (`goals.mail_proof`).
+    """
 
     user = models.OneToOneField(settings.AUTH_USER_MODEL, models.CASCADE, primary_key=True, related_name="+")
     waiting = models.BooleanField(default=True)
     failed = models.BooleanField(default=True)
     finished = models.BooleanField(default=True)
     mail = models.BooleanField(default=True)
+    proof_asked_at = models.DateTimeField(null=True)
 
     objects = OwnedQuerySet["NoticeChoice"].as_manager()
 

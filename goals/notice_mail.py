@@ -7,7 +7,7 @@ from contextlib import suppress
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.core import signing
-from django.core.mail import EmailMultiAlternatives, mailers
+from django.core.mail import EmailMessage, EmailMultiAlternatives, mailers
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.translation import gettext as _, ngettext
@@ -22,14 +22,19 @@ SALT = "notices by mail"
 
 
 def send(user: User, notices: Sequence[Notice]) -> Outcome:
-    """Send one mail that tells of all of them. Never raises for what a mail server does."""
+    """Send one mail that tells of all of them."""
+    return deliver(_letter(user, notices))
+
+
+def deliver(letter: EmailMessage) -> Outcome:
+    """Hand a mail over. Never raises for what a mail server does."""
     connection = mailers.default
     try:
         connection.open()
     except OSError as error:  # smtplib's are, too
         return Outcome(ReceiptState.LATER, str(error), is_down=True)
     try:
-        connection.send_messages([_letter(user, notices)])
+        connection.send_messages([letter])
     except smtplib.SMTPRecipientsRefused as refused:
         return _refused(*next(iter(refused.recipients.values())))
     except smtplib.SMTPResponseException as refused:

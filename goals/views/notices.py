@@ -19,7 +19,7 @@ from agents.outside import waits_outside
 from agents.refusals import Refused
 from agents.services import assistant_of
 from agents.signed_in import SignedInRequest, signed_in
-from goals import looks, notice_mail, push
+from goals import looks, mail_proof, notice_mail, push
 from goals.forms import NoticeForm
 from goals.glances import looked
 from goals.notice import Channel, Notice, NoticeChoice, Receipt, ReceiptState, choice_of
@@ -53,6 +53,7 @@ def settings_notices(request: SignedInRequest) -> HttpResponse:
         "devices": PushDevice.objects.for_user(request.user),
         "browser": looks.device_of(request),
         "key": push.public_key(),
+        "proven": mail_proof.is_proven(request.user),
         "told": [(notice, title(notice), link(notice)) for notice in last],
         "here": "settings",
         "section": "notices",
@@ -161,6 +162,29 @@ def mail_off(request: HttpRequest, token: str) -> HttpResponse:
     if request.method == "POST":
         NoticeChoice.objects.update_or_create(user=user, defaults={"mail": False})
     return render(request, "goals/mail_off.html", {"off": request.method == "POST"})
+
+
+@require_POST
+@signed_in
+@partial(waits_outside, instead="settings_notices")
+def mail_proof_ask(request: SignedInRequest) -> HttpResponse:
+    """Mail a link that proves the address."""
+    if problem := mail_proof.ask(request.user):
+        messages.error(request, problem)
+    else:
+        messages.success(request, _("Sent. Open the link in the mail within three days."))
+    return redirect("settings_notices")
+
+
+@require_http_methods(["GET", "POST"])
+def proof(request: HttpRequest, token: str) -> HttpResponse:
+    """Whoever has the link reads the mails of that address; a press, because programs open links, too."""
+    user = mail_proof.user_of(token)
+    if user is None:
+        raise Http404
+    if request.method == "POST":
+        mail_proof.prove(user)
+    return render(request, "goals/mail_proof.html", {"proven": request.method == "POST", "email": user.email})
 
 
 def _news(user: User) -> list[Notice]:
