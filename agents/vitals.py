@@ -106,18 +106,22 @@ def _redis() -> list[Part]:
     return [Part("Redis", True, "answers"), Part("Worker", seen > 0, f"{seen or 'none'} seen in the last minute")]
 
 
-def _queue() -> Part:
-    """Counted in the database, which decides; Redis only rings. Late is only what could be taken: not the runs of who
-    has as many at work as may be. A run that was at work before waits since its last wait was over."""
-    now = timezone.now()
-    queued = AgentRun.objects.filter(status=RunStatus.QUEUED).order_by()
+def late_seconds() -> float:
+    """For how long the oldest run waits that could be taken: not one of who has as many at work as may be. A run that
+    was at work before waits since its last wait was over."""
     held = AgentRun.objects.filter(status__in=(RunStatus.RUNNING, RunStatus.CANCELLING), lease_until__gt=Now())
     busy = held.order_by().values("thread__user").annotate(runs=Count("pk"))
     full = busy.filter(runs__gte=settings.WAYMARK_MAX_RUNNING_PER_USER or 1 << 31).values("thread__user")
     since = Case(When(started_at=None, then=F("created_at")), default=F("due_at"))
-    oldest = queued.exclude(thread__user__in=full).aggregate(oldest=Min(since))["oldest"]
-    waiting, live = queued.count(), AgentRun.objects.live().count()
-    seconds = max((now - oldest).total_seconds(), 0) if oldest else 0
+    queued = AgentRun.objects.filter(status=RunStatus.QUEUED).order_by().exclude(thread__user__in=full)
+    oldest = queued.aggregate(oldest=Min(since))["oldest"]
+    return max((timezone.now() - oldest).total_seconds(), 0) if oldest else 0
+
+
+def _queue() -> Part:
+    """Counted in the database, which decides; Redis only rings."""
+    waiting, live = AgentRun.objects.filter(status=RunStatus.QUEUED).count(), AgentRun.objects.live().count()
+    seconds = late_seconds()
     text = f"{waiting} waiting, the oldest for {seconds:.0f} s" if waiting else f"empty, {live} at work"
     return Part("Queue", seconds < LATE_SECONDS, text)
 

@@ -75,10 +75,9 @@ def _runs() -> Iterator[Metric]:
     for status in LIVE:
         runs.add_metric([status], counts.get(status, 0))
     yield runs
-    queued = AgentRun.objects.filter(status=RunStatus.QUEUED).aggregate(oldest=Min("created_at"))["oldest"]
+    age = vitals.late_seconds()
+    yield GaugeMetricFamily("waymark_oldest_queued_seconds", "For how long the oldest run could be taken.", value=age)
     now = timezone.now()
-    age = (now - queued).total_seconds() if queued else 0
-    yield GaugeMetricFamily("waymark_oldest_queued_seconds", "Age of the oldest queued run.", value=age)
     due = AgentRun.objects.filter(status=RunStatus.RETRY_WAIT, due_at__lt=now).aggregate(oldest=Min("due_at"))["oldest"]
     late = (now - due).total_seconds() if due else 0
     yield GaugeMetricFamily("waymark_oldest_due_seconds", "For how long the oldest waiting run is due.", value=late)

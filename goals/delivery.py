@@ -37,7 +37,9 @@ LOST: Final = timedelta(minutes=5)
 """After that whoever was about to send is dead. No way takes so long."""
 TRIES: Final = 8
 PAUSE: Final = timedelta(minutes=1)
-"""Before the second try; it doubles, so the last one is made after two hours."""
+"""Before the second try; it doubles, so the last one is made after two hours. Longer if a push service wants that."""
+LONGEST: Final = 2 * 3600.0
+"""Seconds of such a wish."""
 SECONDS: Final = 30.0
 """After which a tick begins to send nothing more: other things wait for the clock, too."""
 SECONDS_EACH: Final = 5.0
@@ -167,6 +169,7 @@ def _note(receipts: Sequence[Receipt], outcome: Outcome) -> None:
         state = outcome.state
         if state == ReceiptState.LATER and receipt.tries >= TRIES:
             state = ReceiptState.FAILED
-        next_at = receipt.at + PAUSE * 2 ** (receipt.tries - 1) if state == ReceiptState.LATER else None
+        pause = max(PAUSE * 2 ** (receipt.tries - 1), timedelta(seconds=min(outcome.pause, LONGEST)))
+        next_at = receipt.at + pause if state == ReceiptState.LATER else None
         mine = Receipt.objects.filter(~Q(state=ReceiptState.SHOWN), pk=receipt.pk)
         mine.update(state=state, detail=outcome.detail[:300], next_at=next_at)

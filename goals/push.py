@@ -21,6 +21,7 @@ from py_vapid import Vapid02, VapidException
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agents.models import DeviceToken
+from agents.providers.errors import retry_after
 from agents.refusals import Refused
 from goals.notice import Notice, NoticeKind, ReceiptState
 from goals.notice_words import link, title
@@ -148,17 +149,17 @@ def send(device: PushDevice, payload: Payload) -> Outcome:
         return Outcome(ReceiptState.LATER, str(error), is_down=True)
     except FetchFailed as error:
         return Outcome(ReceiptState.UNKNOWN, str(error), is_down=True)
-    return _outcome(answer.status)
+    return _outcome(answer.status, retry_after(answer.headers) or 0)
 
 
-def _outcome(status: int) -> Outcome:
+def _outcome(status: int, pause: float) -> Outcome:
     if status in DELIVERED:
         return Outcome(ReceiptState.SENT)
     if status in GONE:
         return Outcome(ReceiptState.GONE, f"The push service answered {status}.")
     is_busy = status == 429 or status >= 500
     state = ReceiptState.LATER if is_busy else ReceiptState.REFUSED
-    return Outcome(state, f"The push service answered {status}.", is_down=is_busy)
+    return Outcome(state, f"The push service answered {status}.", is_busy, pause)
 
 
 def _checked(given: str) -> Subscription:

@@ -58,7 +58,8 @@ class BrowserOfSomebody:
 
 
 class PushService(ThreadingHTTPServer):
-    """answers: the status of each next message, in the place of a good one; "drop": it is taken, and nothing said."""
+    """answers: the status of each next message, in the place of a good one; "drop": it is taken, and nothing said.
+    retry_after: seconds, with the others."""
 
     daemon_threads = True
 
@@ -66,6 +67,7 @@ class PushService(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Door)
         self.browsers: dict[str, BrowserOfSomebody] = {}
         self.answers: list[int | str] = []
+        self.retry_after = 0
         self.refused: list[str] = []
         self.lock = threading.Lock()
 
@@ -107,6 +109,8 @@ class Door(BaseHTTPRequestHandler):
         assert isinstance(said, int)
         self.send_response(said)
         self.send_header("Content-Length", "0")
+        if self.server.retry_after:
+            self.send_header("Retry-After", str(self.server.retry_after))
         if said in (307, 308):
             self.send_header("Location", self.path)
         self.end_headers()

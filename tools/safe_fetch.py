@@ -47,7 +47,7 @@ class Fetched:
     """What stands at an address, whatever its status.
 
     url: where it was in the end. content_type: as it was said, in lower case; may be empty.
-    is_whole: False when it was longer than was read.
+    is_whole: False when it was longer than was read. headers: by their names in lower case.
     """
 
     url: str
@@ -55,6 +55,7 @@ class Fetched:
     content_type: str
     body: bytes
     is_whole: bool
+    headers: Mapping[str, str] = NOTHING
 
 
 def safe_fetch(
@@ -167,6 +168,7 @@ def _header(answer: "httpcore2.Response", name: bytes) -> str:
 
 def _read(address: httpx2.URL, answer: "httpcore2.Response", cancel: CancelToken) -> Fetched:
     longest: int = settings.WAYMARK_FETCH_BYTES
+    said = {key.decode(errors="replace").lower(): value.decode(errors="replace") for key, value in answer.headers}
     packed = _unpacker(_header(answer, b"content-encoding").strip().lower())
     body, taken, content_type = bytearray(), 0, _header(answer, b"content-type").lower()
     for piece in answer.iter_stream():
@@ -174,11 +176,13 @@ def _read(address: httpx2.URL, answer: "httpcore2.Response", cancel: CancelToken
         room = longest + 1 - len(body)
         body += packed.decompress(piece, room) if packed else piece[:room]
         if max(taken, len(body)) > longest:
-            return Fetched(str(address), answer.status, content_type, bytes(body[:longest]), is_whole=False)
+            return Fetched(
+                str(address), answer.status, content_type, bytes(body[:longest]), is_whole=False, headers=said
+            )
     cancel.check()  # a body without a length ends like one that was cut
     if taken and packed and not packed.eof:
         raise HTTPException("what is packed breaks off")
-    return Fetched(str(address), answer.status, content_type, bytes(body), is_whole=True)
+    return Fetched(str(address), answer.status, content_type, bytes(body), is_whole=True, headers=said)
 
 
 def _unpacker(encoding: str) -> "zlib._Decompress | None":

@@ -26,6 +26,7 @@ from tests.factories import (
     McpServerFactory,
     ModelCallFactory,
     ReceiptFactory,
+    ThreadFactory,
 )
 from tools.models import ActionStatus, Resolution
 
@@ -67,6 +68,15 @@ def test_the_state_of_the_whole_is_told(client: Client) -> None:
     sweeper.sweep()
     told = scrape(client)
     assert (told["waymark_lost_runs_rung_total"], told["waymark_queue_depth"]) == (2, 3)
+
+
+def test_who_has_as_many_runs_at_work_as_may_be_is_not_late(client: Client, settings: Settings) -> None:
+    settings.WAYMARK_MAX_RUNNING_PER_USER = 1
+    until = timezone.now() + timedelta(minutes=1)
+    busy = AgentRunFactory(status=RunStatus.RUNNING, lease_until=until).thread.user
+    queued = AgentRunFactory(thread=ThreadFactory(user=busy), status=RunStatus.QUEUED)
+    AgentRun.objects.filter(pk=queued.pk).update(created_at=timezone.now() - timedelta(minutes=5))
+    assert scrape(client)["waymark_oldest_queued_seconds"] == 0
 
 
 def test_what_fails_stands_still_or_waits_for_people_is_told(

@@ -103,6 +103,27 @@ def test_a_browser_that_is_gone_is_removed(
     assert Receipt.objects.get().whom == "Firefox on Linux"
 
 
+@pytest.mark.parametrize(("asked", "minutes"), [(600, 10), (10, 1), (10**30, 120)])
+def test_a_service_that_is_busy_is_asked_again_when_it_wants_to_be(
+    asked: int,
+    minutes: int,
+    goal: Goal,
+    device: PushDevice,
+    browser: BrowserOfSomebody,
+    service: PushService,
+    later: Later,
+) -> None:
+    finished(goal)
+    later()
+    service.answers, service.retry_after = [429], asked
+    later(1)
+    service.retry_after = 0
+    later(minutes - 0.5)
+    assert receipts(channel="push") == [("push", "later")]
+    later(0.5)
+    assert receipts(channel="push") == [("push", "sent")]
+
+
 @pytest.mark.parametrize("status", [429, 500, 503])
 def test_a_service_that_is_busy_is_tried_again_and_given_up(
     status: int, goal: Goal, device: PushDevice, browser: BrowserOfSomebody, service: PushService, later: Later
