@@ -36,7 +36,8 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """A run that failed and can be tried again, or that waits for more money; or a call that waits for a decision.
+    """A run that failed and can be tried again, or that waits for more money; a question; or a call that waits for a
+    decision.
 
     message: what was said of it. budget: the one that may be raised, by so many dollars that the run goes on.
     asks: the call; its sentence is the title.
@@ -77,9 +78,9 @@ def _of_update(place: Place, update: Update) -> Step:
 
 
 def needs(user: User, places: Mapping[UUID, Place]) -> list[Need]:
-    """NEEDS calls that wait for the person's word, runs that wait for money, then threads whose last word is an error
-    that may be tried again, and where nothing runs."""
-    return _asked(user, places) + _waits(user, places) + _failures(user, places)
+    """NEEDS calls that wait for the person's word, as many questions, runs that wait for money, then threads whose last
+    word is an error that may be tried again, and where nothing runs."""
+    return _asked(user, places) + _questions(user, places) + _waits(user, places) + _failures(user, places)
 
 
 def _asked(user: User, places: Mapping[UUID, Place]) -> list[Need]:
@@ -87,6 +88,13 @@ def _asked(user: User, places: Mapping[UUID, Place]) -> list[Need]:
         Need(each.place, each.card.stakes or each.card.why, state="waiting", asks=each)
         for each in questions(user, places, NEEDS)
     ]
+
+
+def _questions(user: User, places: Mapping[UUID, Place]) -> list[Need]:
+    open_ones = ThreadMessage.objects.for_user(user).unanswered().filter(thread__in=places).order_by("-created_at")
+    newest = {message.thread_id: message for message in reversed(open_ones)}
+    found = sorted(newest.values(), key=lambda message: message.created_at, reverse=True)[:NEEDS]
+    return [Need(places[each.thread_id], headline(each.content)[0], each, "waiting") for each in found]
 
 
 def _waits(user: User, places: Mapping[UUID, Place]) -> list[Need]:

@@ -252,6 +252,7 @@ class ThreadMessage(models.Model):
         indexes = [
             models.Index(fields=["thread", "position"]),
             models.Index(fields=["thread"], condition=Q(processed=False), name="waiting_messages"),
+            models.Index(fields=["thread"], condition=Q(metadata__has_key="asks"), name="questions"),
         ]
 
     def __str__(self) -> str:

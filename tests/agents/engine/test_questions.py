@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from agents import services
 from agents.engine import archiving, jobs
+from agents.services import assistant_of
 from goals import noticing
 from goals.models import Goal, Notice, NoticeKind
 from goals.updates import updates
@@ -40,6 +41,15 @@ def question(goal: Goal, say: Say, llm: LLMServer) -> ThreadMessage:
 def page(goal: Goal, client: Client) -> str:
     client.force_login(goal.user)
     return client.get(f"/goals/{goal.pk}/").content.decode()
+
+
+def signed_in_as(goal: Goal) -> Client:
+    browser = Client()
+    browser.force_login(goal.user)
+    assistant = assistant_of(goal.user)
+    assistant.welcomed = True
+    assistant.save()
+    return browser
 
 
 def picks(client: Client, question: ThreadMessage, pick: int) -> int:
@@ -132,6 +142,16 @@ def test_it_waits_for_its_user_until_they_say_something(goal: Goal, question: Th
     noticing.settle()
     assert not Notice.objects.open().exists()
     assert told() == [("answer", "Which race?")]
+
+
+def test_home_asks_for_the_answer_and_so_it_is_seen(goal: Goal, question: ThreadMessage) -> None:
+    home = signed_in_as(goal)
+    noticing.find()
+    assert "Answer<span" in home.get("/").content.decode()
+    noticing.settle()
+    assert not Notice.objects.open().exists()
+    services.send_message(goal.thread, "The one in Graz, I think.")
+    assert "Answer<span" not in home.get("/").content.decode()
 
 
 @pytest.mark.parametrize(
