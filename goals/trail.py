@@ -25,8 +25,10 @@ SPENDERS = 5
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One agent's latest answer. `state` is that of a step on the trail."""
+    """One agent's latest answer. `id` is that of the message, or of the action that is the news; `state` is that of a
+    step on the trail."""
 
+    id: UUID
     place: Place
     state: str
     title: str
@@ -74,7 +76,7 @@ def with_news(steps: Sequence[Step], news: Mapping[UUID, Sequence[Update]], plac
 
 def _of_update(place: Place, update: Update) -> Step:
     state = {Kind.FAILURE: "failed", Kind.ASKED: "waiting"}.get(update.kind, "done")
-    return Step(place, state, update.said, update.text, update.at)
+    return Step(update.id, place, state, update.said, update.text, update.at)
 
 
 def needs(user: User, places: Mapping[UUID, Place]) -> list[Need]:
@@ -128,7 +130,7 @@ def _step(place: Place, answer: ThreadMessage, *, rests: bool) -> Step:
     stopped = "reason" in answer.metadata
     title, text = headline(answer.content, shortest=0 if stopped else SHORTEST)
     state = "running" if place.state == "working" and not rests else "undone" if stopped else "done"
-    return Step(place, state, title, text, answer.created_at)
+    return Step(answer.pk, place, state, title, text, answer.created_at)
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,10 @@ def home(request: SignedInRequest) -> HttpResponse:
     resting = {need.place.thread for need in waiting if need.place}
     steps = with_news(latest_steps(request.user, places, resting), news, places)
     last = feeds.newest(request.user)
+    feed = shown([last])[0] if last else None
+    if feed and feed.feed.day == timezone.localdate():
+        told = {proof["id"] for each in feed.items for proof in each.item.evidence}
+        steps = [step for step in steps if str(step.id) not in told]  # it stands there already
     answer = render(
         request,
         "home.html",
@@ -43,7 +47,7 @@ def home(request: SignedInRequest) -> HttpResponse:
             "shell": shell,
             "greeting": greeting(timezone.localtime().hour),
             "now": timezone.localtime(),
-            "feed": shown([last])[0] if last else None,
+            "feed": feed,
             "since": since,
             "fresh": [step for step in steps if step.place.thread in news],
             "earlier": [step for step in steps if step.place.thread not in news],

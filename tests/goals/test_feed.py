@@ -79,6 +79,13 @@ def test_home_and_its_own_page_show_it_with_what_it_rests_on(item: FeedItem, cli
     assert answer["Location"].startswith(f"/goals/{item.thread.goals_goal.pk}/")
 
 
+def test_home_says_once_what_the_feed_of_today_says(item: FeedItem, client: Client) -> None:
+    client.post("/welcome/skip/")
+    assert "Three days of rest." not in client.get("/").content.decode()
+    client.post(f"/feed/items/{item.pk}/dismiss")
+    assert "Three days of rest." in client.get("/").content.decode()
+
+
 def test_the_brief_says_whose_texts_its_writer_had_read(item: FeedItem, client: Client) -> None:
     Feed.objects.filter(pk=item.feed_id).update(sources=["evil.example"])
     client.post("/welcome/skip/")
