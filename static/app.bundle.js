@@ -15,7 +15,7 @@ var htmx=(()=>{const e={parse(t){if(!t)return{};if(t.startsWith("{"))return JSON
    data-auto-submit        a form that is sent when something in it changes
    data-until="ISO time"   <time> that counts down, in the words of data-in (with %s) and data-now
    data-since="ISO time"   <time> that counts up;  .step[data-news="ISO time"] turns stale after a minute
-   data-strip              a list that is a strip on a phone: its current item is scrolled into view
+   data-strip              a list that scrolls, such as a strip on a phone: its current item is scrolled into view
    Words come from #status, which the server fills in the user's language. */
 (() => {
   const status = () => document.getElementById("status");
@@ -142,7 +142,9 @@ var htmx=(()=>{const e={parse(t){if(!t)return{};if(t.startsWith("{"))return JSON
 
   function centre(strip) {
     const [whole, item] = [strip, strip.querySelector("[aria-current]")].map((each) => each?.getBoundingClientRect());
-    if (item) strip.scrollLeft += item.left + item.width / 2 - whole.left - whole.width / 2;
+    if (!item) return;
+    strip.scrollLeft += item.left + item.width / 2 - whole.left - whole.width / 2;
+    if (item.top < whole.top || item.bottom > whole.bottom) strip.scrollTop += item.top - whole.top - whole.height / 2;
   }
 
   const minutes = (seconds) => `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;

@@ -134,6 +134,16 @@ def test_the_strip_of_settings_shows_where_one_is(page: Page) -> None:
         expect(page.locator(".settings-nav [aria-current]")).to_be_in_viewport(ratio=1)
 
 
+def test_a_goal_far_down_the_list_is_in_sight_when_it_is_open(page: Page, goal: Goal) -> None:
+    goal.thread.active_at -= timedelta(days=30)
+    goal.thread.save()
+    for n in range(30):
+        GoalFactory(user=goal.user, title=f"Another one {n}")
+    page.set_viewport_size({"width": 1440, "height": 900})
+    page.goto(f"/goals/{goal.pk}/")
+    expect(page.locator("#sidebar-body [aria-current=page]")).to_be_in_viewport()
+
+
 def test_a_keyboard_reaches_the_composer_by_one_link(page: Page, goal: Goal) -> None:
     for path in ("/", "/assistant/", f"/goals/{goal.pk}/"):
         page.goto(path)
