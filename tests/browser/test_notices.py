@@ -120,6 +120,7 @@ def test_a_browser_is_removed_also_when_it_cannot_unsubscribe(
         subscribing_to(page, service.browser("").subscription)
         page.goto("/settings/notices/")
         page.get_by_role("button", name="Turn on in this browser").click()
+        expect(page.get_by_text("This browser is told from now on.")).to_be_visible()
         page.add_init_script("PushManager.prototype.getSubscription = () => Promise.reject(new Error('no'));")
         page.reload()
         for _press in range(2):

@@ -202,7 +202,7 @@ def test_prv_10_a_conversation_that_is_too_long_is_shortened_under_a_budget_too(
     set_budget(goal.user, Window.MONTH, None, 1_000_000)
     talk(goal, 40, size=300)
     summaries(llm, Reply(SUMMARY))
-    llm.script([small_window(9_000, asked := list[int]())] * 9)
+    llm.script([small_window(10_500, asked := list[int]())] * 9)
     assert say("Are you there?").status == RunStatus.SUCCEEDED
     assert AgentHistory.objects.get().reason == ArchiveReason.LONG
     assert asked == [16_000, 2_000, 16_000, 2_000]

@@ -47,11 +47,11 @@ async def test_the_tree_grows_and_is_closed_while_one_looks_on(
     await db(services.send_message, goal.thread, "Go on")
     work = asyncio.create_task(asyncio.to_thread(work_in_thread, rung.pop()))
     try:
-        seen = await page.frames_until("2.1 Ask", 30)
+        seen = await page.frames_until("2.1</span> Ask", 30)
         assert "0 of 3" in seen
         assert "list.md" not in seen, "the step is at work, and nothing of it is done"
         planned.set()
-        assert "1 of 3" in await page.frames_until("· list.md", 30)
+        assert "1 of 3" in await page.frames_until("evidence: list.md", 30)
         assert not work.done()
     finally:
         planned.set()
