@@ -11,6 +11,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 from django.db.models import Q
+from django.utils.module_loading import import_string
 
 from agents.attaching import Upload, check_quota, prepared
 from agents.engine import bell, journal
@@ -179,7 +180,8 @@ def retry_now(run: AgentRun) -> None:
 
 
 def trust_again(thread: Thread) -> None:
-    """Take the mark off a thread, its notes, documents and files: its user has looked at what was read, and vouches."""
+    """Take the mark off a thread, its notes, documents, files and times: its user has looked at what was read, and
+    vouches."""
     with transaction.atomic():
         forget_sources(thread.pk)  # first: whoever changes a file locks the workspace before the thread
         Thread.objects.filter(pk__in=threads_below(thread.pk)).update(sources=[])
@@ -187,6 +189,7 @@ def trust_again(thread: Thread) -> None:
         Learning.objects.filter(thread=thread).update(sources=[])
         Document.objects.filter(thread=thread).update(sources=[])
         parts.forget_sources(thread.pk)
+        import_string(settings.AGENT_VOUCHED)(thread.pk)
 
 
 def wake(thread: Thread, trigger: Trigger, context_type: str = "") -> UUID:

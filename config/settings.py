@@ -215,6 +215,8 @@ AGENT_KINDS = ["goals.models.Goal", "agents.models.UserAgent", "agents.models.Ag
 AGENT_AHEAD = "goals.schedules.ahead"
 # What assistants know of all that their user pursues: (user) -> lines for their context.
 AGENT_ACROSS = "goals.across.told"
+# What else is vouched for with a conversation: (id of its thread).
+AGENT_VOUCHED = "goals.schedules.vouched"
 AGENT_TOOLS = [
     "agents.tools.SendMessage",
     "agents.tools.AskUser",

@@ -17,8 +17,10 @@ from goals.figures import exact
 from goals.measured import Measurement, Target
 from goals.models import Goal
 from goals.owners import with_actions
+from goals.schedule import Schedule
 from memory.context import NOTES_LISTED, learned, noted
 from memory.document import MEMORY
+from memory.marks import merged
 from memory.models import Document, Learning, Note, RunStatus, Source, ThreadMessage
 from memory.text import clip
 from tools.models import Approval, agent_of
@@ -65,12 +67,13 @@ def goals_named(user_id: int, name: str) -> list[Goal]:
     return list(mine.filter(title__iexact=name)) or list(mine.filter(title__istartswith=name)[:10] if name else ())
 
 
-def looked_into(goal: Goal) -> str:
-    """All that matters of a goal, as sections like those of a prompt."""
+def looked_into(goal: Goal) -> tuple[str, list[str]]:
+    """All that matters of a goal, as sections like those of a prompt; and whose texts are in it (`memory.marks`)."""
     thread = goal.thread_id
-    notes = Note.objects.filter(thread=thread).order_by("-created_at")[:NOTES_LISTED]
-    learnings = Learning.objects.filter(thread=thread, ended_at=None).order_by("number")
-    memory = Document.objects.filter(thread=thread, name=MEMORY).values_list("text", flat=True).first() or ""
+    notes = list(Note.objects.filter(thread=thread).order_by("-created_at")[:NOTES_LISTED])
+    learnings = list(Learning.objects.filter(thread=thread, ended_at=None).order_by("number"))
+    memory = Document.objects.filter(thread=thread, name=MEMORY).first()
+    ahead = list(Schedule.objects.filter(thread=thread, next_at__isnull=False))
     sections = {
         "description": escape(goal.description),
         **goal.remembered(),
@@ -78,11 +81,13 @@ def looked_into(goal: Goal) -> str:
         "asks_the_user": escape("\n".join(_asks(goal))),
         "learnings": learned([(each.number, each.text, each.sources) for each in learnings]),
         "notes": noted([(note.title, note.body[:BEGINNING], note.sources) for note in reversed(notes)]),
-        "memory": escape(clip(memory, REMEMBERED)),
+        "memory": escape(clip(memory.text, REMEMBERED)) if memory else "",
         "said_last": escape("\n\n".join(_said(thread))),
     }
     told = "\n".join(f"<{name}>\n{lines}\n</{name}>" for name, lines in sections.items() if lines)
-    return f"{goal.title} ({goal.status.label})\n{told}"
+    own = [*(note.sources for note in notes), *(each.sources for each in learnings), *(each.sources for each in ahead)]
+    sources = merged(goal.thread.sources, memory.sources if memory else [], *own)
+    return f"{goal.title} ({goal.status.label})\n{told}", sources
 
 
 def _asks(goal: Goal) -> Iterator[str]:

@@ -5,6 +5,7 @@ from datetime import timedelta
 from django.utils import timezone
 from pydantic import Field
 
+from agents.agentable import FEED
 from agents.refusals import Refused
 from goals import schedules
 from goals.across import goals_named, looked_into
@@ -13,8 +14,9 @@ from goals.restoring import ScheduleRestorer, image
 from goals.schedule import Schedule
 from goals.search import Hit, Kind, search
 from goals.tools import LONGEST_HOURS
-from memory.marks import merged
-from memory.models import Document, Note, Thread
+from memory.marks import mark, merged
+from memory.models import AgentRun, Document, Learning, Note, Thread
+from memory.pool import orm_connection
 from memory.text import clip
 from tools.base import (
     Arguments,
@@ -30,6 +32,7 @@ from tools.base import (
 from tools.changes import UndoRecord
 from tools.rows import Writes, thread_of
 
+ERRAND = "(The user's assistant asks for this. Say with send_message what came of it.)"
 NAME = "Its title as <goals> lists it, or the beginning of it."
 
 
@@ -57,7 +60,8 @@ class ReadGoal(Tool[Which]):
     def run(self, arguments: Which, context: ToolContext) -> Outcome:
         goal = _goal(context, arguments.goal)
         if not arguments.note.strip():
-            return Outcome(looked_into(goal), clip(goal.title, 80), sources=goal.thread.sources)
+            text, sources = looked_into(goal)
+            return Outcome(text, clip(goal.title, 80), sources=sources)
         mine = Note.objects.filter(thread=goal.thread_id, title__iexact=arguments.note.strip())
         note = mine.order_by("-created_at").first()
         if note is None:
@@ -93,8 +97,9 @@ class SearchEverything(Tool[Words]):
         hits = [hit for hit in found if hit.kind is not Kind.SKILL]
         observation = "\n".join(map(_told, hits)) or "Nothing was found; try fewer or other words."
         threads = Thread.objects.filter(pk__in={hit.thread for hit in hits if hit.thread and hit.kind is not Kind.GOAL})
-        for_all = Document.objects.filter(pk__in=[hit.id for hit in hits if hit.kind is Kind.DOCUMENT])
-        sources = merged(*threads.values_list("sources", flat=True), *for_all.values_list("sources", flat=True))
+        found_ids = [hit.id for hit in hits]
+        own = (model.objects.filter(pk__in=found_ids) for model in (Note, Learning, Document, Schedule))
+        sources = merged(*(each for rows in (threads, *own) for each in rows.values_list("sources", flat=True)))
         return Outcome(observation, f"“{clip(arguments.query, 60)}”, {len(hits)} found", sources=sources)
 
 
@@ -102,7 +107,7 @@ class Errand(Arguments):
     goal: str = Field(min_length=1, max_length=Goal.TITLE_LENGTH, description=NAME)
     intent: str = Field(
         min_length=1,
-        max_length=Schedule.INTENT_LENGTH,
+        max_length=Schedule.INTENT_LENGTH - len(ERRAND) - 2,
         description="What its agent is to do or find out, with all that it must know: it does not see this talk.",
     )
     hours: float = Field(0, ge=0, le=LONGEST_HOURS, description="From now, up to 30 days; 0 is at once.")
@@ -114,8 +119,8 @@ class HandToGoal(Writes[Errand]):
     name = "hand_to_goal"
     topic = Topic.PLANS
     description = (
-        "Have the agent of a goal do something, at once or later. What it does and says stands in its own "
-        "conversation; it does not report here."
+        "Have the agent of a goal look after something in a few steps, at once or later. What it does and says stands "
+        "in its own conversation; it does not report here."
     )
     wording = Wording("flag", "Hand over to a goal", "Handing over", "Handed over to", "Could not hand it over")
     needs = Needs.ALL_GOALS
@@ -129,12 +134,17 @@ class HandToGoal(Writes[Errand]):
         goal = _goal(context, arguments.goal)
         if goal.archived_at:
             raise ToolError("This goal is put away, so its agent does nothing. The user can take it up again.")
+        if AgentRun.objects.filter(pk=context.run_id, context_type=FEED).exists():
+            raise ToolError("Nobody has asked for anything in this run. Say in the feed what could be done.")
         at = timezone.now() + timedelta(hours=arguments.hours)
         try:
-            schedule = schedules.follow_up(goal.thread, at, arguments.intent, context.sources)
+            schedule = schedules.follow_up(goal.thread, at, f"{arguments.intent}\n\n{ERRAND}", context.sources)
         except Refused as refused:
-            raise ToolError(refused.message) from refused
-        said = clip(f"{goal.title}: {schedule.intent}", 80)
+            full = "The agent of this goal has as much ahead already as it may have."
+            raise ToolError(full if refused.code == "too_many" else refused.message) from refused
+        if context.sources:  # its agent is told of it before it comes
+            mark(goal.thread_id, context.sources, orm_connection())
+        said = clip(f"{goal.title}: {arguments.intent}", 80)
         change = ScheduleRestorer().change(str(schedule.pk), said, None, image(schedule))
         when = schedules.said(schedule) if arguments.hours else "within a minute, or after the user's quiet hours"
         return Outcome(f"The agent of {goal.title!r} takes it up {when}.", said, UndoRecord(changes=(change,)))

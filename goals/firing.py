@@ -64,9 +64,9 @@ def fire_due() -> int:
     for _next_at, pk, thread_id in sorted(due.values_list("next_at", "pk", "thread_id")[:BATCH]):
         if thread_id in full:
             continue
-        if _taken(pk, thread_id, now):
-            taken += 1
-        else:
+        came = _taken(pk, thread_id, now)
+        taken += bool(came)
+        if came is None:
             full.add(thread_id)
     return taken
 
@@ -88,16 +88,17 @@ def _is_due(now: datetime) -> Q:
     return Q(next_at__lte=now) | Q(next_at__isnull=False, last_at__gt=now + ASTRAY)
 
 
-def _taken(schedule_id: UUID, thread_id: UUID, now: datetime) -> bool:
-    """Nobody is waited for: a conversation that is held for long must not keep the others from their times."""
+def _taken(schedule_id: UUID, thread_id: UUID, now: datetime) -> bool | None:
+    """Whether the time was taken; None: its agent cannot be woken now, for none of its times. Nobody is waited for: a
+    conversation that is held for long must not keep the others from theirs."""
     try:
         with transaction.atomic():
             free = Thread.objects.select_for_update(no_key=True, skip_locked=True).filter(pk=thread_id)
             if not free.exists():  # the one order of locks
-                return False
+                return None
             mine = Schedule.objects.select_for_update(skip_locked=True).filter(_is_due(now), pk=schedule_id)
             schedule = mine.filter(paused=False).first()
-            return schedule is not None and _take(schedule, now)
+            return _take(schedule, now) if schedule else False
     except OperationalError:
         raise
     except Exception:
@@ -105,7 +106,7 @@ def _taken(schedule_id: UUID, thread_id: UUID, now: datetime) -> bool:
         return False
 
 
-def _take(schedule: Schedule, now: datetime) -> bool:
+def _take(schedule: Schedule, now: datetime) -> bool | None:
     assert schedule.next_at is not None
     if schedule.last_at and schedule.last_at > now + ASTRAY:
         schedule.last_slot, schedule.last_at = "", None
@@ -127,7 +128,7 @@ def _take(schedule: Schedule, now: datetime) -> bool:
         schedule.last_slot = slot.isoformat()
     result = _result(schedule, came)
     if result is None:
-        return False
+        return False if schedule.kind == ScheduleKind.FEED else None
     schedule.skipped_from = schedule.next_at if came > schedule.next_at else None
     schedule.last_at, schedule.last_result = now, result
     schedule.next_at = _next(schedule, now)

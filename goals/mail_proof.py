@@ -9,6 +9,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.core import signing
 from django.core.mail import EmailMessage
+from django.db import transaction
 from django.db.models import Q
 from django.template.loader import render_to_string
 from django.urls import reverse
@@ -33,6 +34,8 @@ def is_proven(user: User) -> bool:
 
 def ask(user: User) -> str:
     """Mail a link that proves the address. Returns why that was not done, as a sentence; empty when it was."""
+    if not settings.SENDS_MAIL or not user.email:
+        return _("There is no address, or this server sends no mail.")
     now = timezone.now()
     NoticeChoice.objects.get_or_create(user=user)
     due = NoticeChoice.objects.filter(Q(proof_asked_at=None) | Q(proof_asked_at__lt=now - AGAIN), user=user)
@@ -49,7 +52,8 @@ def ask(user: User) -> str:
     outcome = notice_mail.deliver(letter)
     if outcome.state == ReceiptState.SENT:
         return ""
-    NoticeChoice.objects.filter(user=user).update(proof_asked_at=None)
+    if outcome.state == ReceiptState.LATER:
+        NoticeChoice.objects.filter(user=user).update(proof_asked_at=None)
     return outcome.detail
 
 
@@ -63,5 +67,10 @@ def user_of(token: str) -> User | None:
 
 
 def prove(user: User) -> None:
-    """Notices may go to the address from now on."""
-    EmailAddress.objects.update_or_create(user=user, email=user.email, defaults={"verified": True, "primary": True})
+    """Notices may go to the address from now on. Rows of addresses that it was before stay, as such."""
+    with transaction.atomic():
+        mine = EmailAddress.objects.filter(user=user)
+        mine.exclude(email__iexact=user.email).update(primary=False)
+        row = mine.filter(email__iexact=user.email).first() or EmailAddress(user=user, email=user.email)
+        row.verified = row.primary = True
+        row.save()

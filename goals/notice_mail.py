@@ -35,6 +35,8 @@ def deliver(letter: EmailMessage) -> Outcome:
         return Outcome(ReceiptState.LATER, str(error), is_down=True)
     try:
         connection.send_messages([letter])
+    except smtplib.SMTPNotSupportedError as error:
+        return Outcome(ReceiptState.REFUSED, str(error))
     except smtplib.SMTPRecipientsRefused as refused:
         return _refused(*next(iter(refused.recipients.values())))
     except smtplib.SMTPResponseException as refused:

@@ -51,7 +51,11 @@ def plain(text: str) -> str:
 def _clock_in(said: Sequence[str]) -> int | None:
     """Where the clock stands in a phrase: after "at", with minutes, or as a figure at its end that is no day."""
     for n, word in enumerate(said):
-        if re.fullmatch(r"\d{1,2}[:.]\d{2}", word) or (word.isdecimal() and said[n - 1 : n] == ["at"]):
+        if re.fullmatch(r"\d{1,2}[:.]\d{2}", word) or (_is_hour(word) and said[n - 1 : n] == ["at"]):
             return n
-    ends_in_one = len(said) > 1 and said[-1].isdecimal() and not any(month.startswith(said[-2]) for month in MONTHS)
+    ends_in_one = len(said) > 1 and _is_hour(said[-1]) and not any(month.startswith(said[-2]) for month in MONTHS)
     return len(said) - 1 if ends_in_one else None
+
+
+def _is_hour(word: str) -> bool:
+    return word.isdecimal() and len(word) <= 2

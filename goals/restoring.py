@@ -50,10 +50,11 @@ class ScheduleRestorer(OfThread):
         return "Its time has come." if came else ""
 
     def settled(self) -> Q:
-        """What was set and has come."""
+        """What was set and has come, or is gone, perhaps long after it came."""
         named = Schedule.objects.annotate(key=Cast("pk", TextField()))
-        came = named.filter(user=OuterRef("user"), key=FIRST_CHANGED, kind=ScheduleKind.ONCE, next_at=None)
-        return Q(undo__changes__0__kind=self.kind, undo__changes__0__before=None) & Q(Exists(came))
+        there = named.filter(user=OuterRef("user"), key=FIRST_CHANGED)
+        to_come = there.exclude(kind=ScheduleKind.ONCE, next_at=None)
+        return Q(undo__changes__0__kind=self.kind, undo__changes__0__before=None) & ~Q(Exists(to_come))
 
     def write(self, owner: int, key: str, image: Image | None) -> None:
         super().write(owner, key, image)

@@ -26,7 +26,10 @@ from memory.text import clean
 MOST: Final = 50
 """Of one agent."""
 FOLLOW_UPS: Final = 10
-"""Those of them that it sets itself: whatever it has read, it neither wakes itself without end nor takes all room."""
+"""Those of them that it sets itself, to come once: whatever it has read, it neither wakes itself without end nor takes
+all room."""
+LONGEST: Final = 100
+"""Of a time in words. Characters."""
 REVIEW_AFTER: Final = timedelta(minutes=15)
 AHEAD: Final = "x.thread_id = %(thread)s AND x.next_at IS NOT NULL AND x.kind = ANY(%(kinds)s) ORDER BY x.next_at"
 
@@ -102,7 +105,8 @@ def _added(schedule: Schedule) -> Schedule:
         mine = Schedule.objects.filter(thread=schedule.thread_id).set_by_somebody().exclude(next_at=None, paused=False)
         if mine.count() >= MOST:
             raise Refused("too_many", _("An agent may have %(n)d times at most.") % {"n": MOST})
-        if schedule.author == Author.AGENT and mine.filter(author=Author.AGENT).count() >= FOLLOW_UPS:
+        follow_ups = mine.filter(author=Author.AGENT, kind=ScheduleKind.ONCE)
+        if schedule.author == Author.AGENT and not schedule.rule and follow_ups.count() >= FOLLOW_UPS:
             raise Refused("too_many", f"You have {FOLLOW_UPS} follow-ups that are still to come. Drop one first.")
         if schedule.rule and mine.filter(rule=schedule.rule, intent=schedule.intent).exists():
             raise Refused("time", _("This time is set already."))
@@ -206,7 +210,14 @@ def moment_said(schedule: Schedule) -> str:
     return date_format(moment.astimezone(zone_of(schedule.user_id)), "D j M, H:i") if moment else ""
 
 
+def vouched(thread_id: UUID) -> None:
+    """Its user has looked at what its agent has read, and vouches for what it has set itself."""
+    Schedule.objects.filter(thread=thread_id).update(sources=[])
+
+
 def _set_time(schedule: Schedule, time: str) -> None:
+    if len(time) > LONGEST:
+        raise Refused("time", _("A time takes at most %(n)d characters.") % {"n": LONGEST})
     now = timezone.now().astimezone(zone_of(schedule.user_id))
     try:
         schedule.rule, schedule.kind = spoken_time.rule_of(time), ScheduleKind.RECURRING

@@ -4,7 +4,7 @@ from datetime import date, timedelta
 from uuid import UUID
 
 from django.utils import timezone
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from agents.refusals import Refused
 from goals import measuring, schedules
@@ -12,6 +12,8 @@ from goals.figures import exact
 from goals.measured import Measurement, Target
 from goals.restoring import MeasurementRestorer, ScheduleRestorer, image, measurement_image
 from goals.schedule import Schedule
+from goals.spoken_time import rule_of
+from goals.when import Unclear
 from memory.learnings import Origin
 from memory.models import Author, Thread
 from memory.text import clip
@@ -70,6 +72,16 @@ class Recurring(Arguments):
     intent: str = Field(
         min_length=1, max_length=Schedule.INTENT_LENGTH, description="What you will do each time; you see it as it is."
     )
+
+    @field_validator("time")
+    @classmethod
+    def _is_understood(cls, time: str) -> str:
+        """Before anybody is asked for their word."""
+        try:
+            rule_of(time)
+        except Unclear as unclear:
+            raise ValueError(str(unclear)) from unclear
+        return time
 
 
 class SetRecurringTime(Writes[Recurring]):

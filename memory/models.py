@@ -217,10 +217,10 @@ class MessageQuerySet(OwnedQuerySet["ThreadMessage"]):
         return spoken.exclude(metadata__has_any_keys=["interim", "task", "schedule"])
 
     def unanswered(self) -> Self:
-        """Questions of agents after which their user has said nothing."""
+        """Questions of agents after which their user has said nothing; a decision about a call says nothing of them."""
         later = ThreadMessage.objects.filter(
             thread=OuterRef("thread"), source=Source.USER, position__gt=OuterRef("position")
-        )
+        ).exclude(metadata__has_any_keys=["decision", "restarts"])
         return self.filter(~Exists(later), metadata__has_key="asks")
 
 

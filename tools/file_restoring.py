@@ -1,12 +1,13 @@
 """How the files of agents are read and put back by an undo (mission D8)."""
 
+from collections.abc import Collection
 from uuid import UUID, uuid4
 
 from memory.models import Thread
 from tools import files
 from tools.changes import Image
 from tools.file_changes import KIND, image as image_of
-from tools.file_models import Writer
+from tools.file_models import WorkspaceFile, Writer
 from tools.restoring import CannotRestore, Restorer
 from tools.sandbox.beneath import OutOfReach
 from tools.sandbox.folder import Folder
@@ -32,8 +33,15 @@ class FileRestorer(Restorer):
             return image_of(thread_id, Folder(thread_id).content(path.split("/")))
         except files.FileRefused as busy:
             raise CannotRestore(str(busy)) from busy
-        except OutOfReach as error:
+        except (OutOfReach, OSError) as error:
             return {"thread": str(thread_id), "sha256": "", "size": 0, "mode": "", "problem": str(error)}
+
+    def there(self, owner: int, keys: Collection[str]) -> set[str]:
+        """By the record: files are not opened for a list."""
+        threads = Thread.objects.filter(user=owner, pk__in={key.partition("/")[0] for key in keys}).values("pk")
+        mine = WorkspaceFile.objects.filter(workspace__in=threads)
+        known = {f"{thread}/{path}" for thread, path in mine.values_list("workspace", "path")}
+        return known.intersection(keys)
 
     def write(self, owner: int, key: str, image: Image | None) -> None:
         thread_id, path = _found(owner, key)

@@ -25,7 +25,7 @@ from tools.changes import Change, Image, UndoRecord
 from tools.deeds import by_person
 from tools.learnings import LearningRestorer, image as image_of_learning
 from tools.models import ActionStatus, AgentAction
-from tools.restoring import Restorer, all_restorers
+from tools.restoring import CannotRestore, Restorer, all_restorers
 from tools.undo import record_of
 
 FORGOTTEN: Final = "forget_source"
@@ -144,7 +144,8 @@ def forget(basis: Basis, keys: Collection[str]) -> AgentAction | None:
         keys: of those chosen.
 
     Raises:
-        CannotRestore: a file cannot be removed now; nothing was.
+        CannotRestore: a file cannot be removed now; nothing was. When that shows only after others of them are gone,
+            those are what was forgotten.
     """
     owner = basis.thread.user_id
     with transaction.atomic():
@@ -153,13 +154,21 @@ def forget(basis: Basis, keys: Collection[str]) -> AgentAction | None:
         inside = [each for each in chosen if _restorer(each).transactional]
         # Workspaces are locked before threads, and those before their rows; what lies outside is removed last.
         stood = {each.key: _restorer(each).read(owner, each.id, lock=True) for each in outside}
+        for image in stood.values():
+            if image and image.get("problem"):
+                raise CannotRestore(str(image["problem"]))
         Thread.objects.select_for_update(no_key=True).get(pk=basis.thread.pk)
         stood |= {each.key: _restorer(each).read(owner, each.id, lock=True) for each in inside}
         changes = _let_go([UUID(each.id) for each in inside if each.kind == "learning"])
         for each in (*inside, *outside):
             if (before := stood[each.key]) is None:
                 continue
-            _restorer(each).write(owner, each.id, None)
+            try:
+                _restorer(each).write(owner, each.id, None)
+            except CannotRestore:
+                if any(not all_restorers()[change.kind].transactional for change in changes):
+                    break
+                raise
             changes.append(Change(kind=each.kind, id=each.id, name=clip(each.name, 80), before=before, after=None))
         if not changes:
             return None

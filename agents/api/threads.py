@@ -86,6 +86,8 @@ class Messages(ThreadView):
         given = self.body(MessageWithFiles if request.FILES else MessageBody)
         content, thread = given["content"], self.thread()
         if asked := given.get("answers"):
+            if given.get("files"):
+                raise ValidationError({"files": ["An answer that was picked has none."]})
             question = get_object_or_404(ThreadMessage.objects.filter(thread=thread), pk=asked)
             accepted = pick_answer(question, content)
         else:

@@ -147,9 +147,13 @@ def _remind(thread: Thread) -> None:
 def shorten_session(holder: Holder, thread_id: UUID, stop: CancelToken, share: float) -> bool:
     """Archive the older part of the session that a run is working on, under its lease; `share` of it stays."""
     with orm():
-        choice = _choice(Thread.objects.get(pk=thread_id))
+        thread = Thread.objects.get(pk=thread_id)
+        choice = _choice(thread)
         reserved = _reserved(thread_id, ArchiveReason.LONG, share, holder)
-    return reserved is not None and complete(reserved, choice, stop) is Outcome.DONE
+    if reserved is None or complete(reserved, choice, stop) is not Outcome.DONE:
+        return False
+    _remind(thread)
+    return True
 
 
 def complete(reserved: Reservation, choice: Choice | None, stop: CancelToken | None = None) -> Outcome | None:

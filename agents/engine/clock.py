@@ -11,7 +11,7 @@ from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
 from django.utils.module_loading import import_string
 
-from agents.engine import health, presence
+from agents.engine import presence
 from agents.engine.archiving import ring_for_due
 from memory.locks import TICK_LOCK
 from tools.sandbox import selftest
@@ -31,13 +31,13 @@ def tick() -> None:
     """Do what is due this minute. Never raises: the next tick tries again, and what fails keeps nothing else from its
     turn."""
     try:
-        for work in (_alone, *map(import_string, settings.WAYMARK_BY_THE_CLOCK), health.run_if_due):
+        for path in (f"{__name__}._alone", *settings.WAYMARK_BY_THE_CLOCK, "agents.engine.health.run_if_due"):
             try:
-                work()
+                import_string(path)()
             except DatabaseError as error:
-                log.warning("tick failed", work=work.__name__, error=str(error))
+                log.warning("tick failed", work=path, error=str(error))
             except Exception:
-                log.exception("tick failed", work=work.__name__)
+                log.exception("tick failed", work=path)
     finally:
         connection.close()
 

@@ -1,5 +1,8 @@
 """Home: what happened, what needs the person, and a line to the assistant."""
 
+from collections.abc import Collection, Mapping, Sequence
+from uuid import UUID
+
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
@@ -16,8 +19,8 @@ from goals import feeds, looks
 from goals.context import build, other_places, places_of
 from goals.feed_shown import shown
 from goals.forms import MessageForm
-from goals.trail import NEEDS, latest_steps, needs, spenders, with_news
-from goals.updates import Kind, conversations, updates
+from goals.trail import NEEDS, Step, latest_steps, needs, spenders, with_news
+from goals.updates import Kind, Update, conversations, updates
 from tools.mcp.services import waiting_of
 
 
@@ -38,7 +41,7 @@ def home(request: SignedInRequest) -> HttpResponse:
     feed = shown([last])[0] if last else None
     if feed and feed.feed.day == timezone.localdate():
         told = {proof["id"] for each in feed.items for proof in each.item.evidence}
-        steps = [step for step in steps if str(step.id) not in told]  # it stands there already
+        steps = [step for step in steps if not _is_told(step, news, told)]  # it stands there already
     answer = render(
         request,
         "home.html",
@@ -61,6 +64,12 @@ def home(request: SignedInRequest) -> HttpResponse:
     )
     looks.remember(answer, device)
     return answer
+
+
+def _is_told(step: Step, news: Mapping[UUID, Sequence[Update]], told: Collection[str]) -> bool:
+    """Whether the feed tells of a step and of all else that is new there, but for mere changes."""
+    new = (update.id for update in news.get(step.place.thread, ()) if update.kind != Kind.CHANGE)
+    return {str(each) for each in (step.id, *new)} <= set(told)
 
 
 @require_GET

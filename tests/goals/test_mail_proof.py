@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from allauth.account.models import EmailAddress
 from django.contrib.auth.models import User
 from django.core import mail
 from django.test import Client
@@ -76,6 +77,14 @@ def test_a_link_is_for_one_address_and_three_days(
     monkeypatch.setattr(mail_proof, "HOLDS", timedelta(seconds=-1))
     assert client.post(link[0]).status_code == 404
     assert not mail_proof.is_proven(goal.user)
+
+
+def test_an_address_that_was_another_before_is_proven_too(goal: Goal) -> None:
+    EmailAddress.objects.create(user=goal.user, email="before@example.org", primary=True, verified=True)
+    EmailAddress.objects.create(user=goal.user, email=goal.user.email.upper())
+    mail_proof.prove(goal.user)
+    mail_proof.prove(goal.user)
+    assert EmailAddress.objects.get(primary=True).email.lower() == goal.user.email
 
 
 def test_where_accounts_are_made_by_staff_nobody_is_asked(

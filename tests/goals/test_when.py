@@ -66,6 +66,7 @@ def test_what_people_write_is_understood_and_said_back(text: str, rule: str, bac
         *("every 90 minutes", "every 45 minutes", "every 5 hours", "every 48 hours", "every 0 hours"),
         "* * * * *",
         f"every {'9' * 5_000} hours",
+        f"morning at {'1' * 4_301}",
         f"{'0' * 200} 8 * * *",
         "0 8 30 2 *",
         "8:00 8:00",

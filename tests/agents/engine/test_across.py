@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from agents import services
+from agents import decisions, services
 from agents.engine import jobs
 from agents.services import assistant_of
 from agents.undoing import take_back
@@ -28,7 +28,7 @@ from tests.factories import (
 from tests.llm_script import Reply
 from tests.llm_server import LLMServer
 from tests.world import World
-from tools.models import AgentAction, Approval, Cause, reversible
+from tools.models import AgentAction, Approval, ApprovalState, Cause, reversible
 
 type Ask = Callable[..., str]
 
@@ -132,7 +132,8 @@ def test_what_it_hands_over_the_agent_of_the_goal_does_once(
     while rung:
         jobs.run(str(rung.pop(0)))
     assert AgentRun.objects.get(thread=goal.thread).context_type == "agent_check_in"
-    assert "<check_in>Drop the run of Tuesday: the knee hurts.</check_in>" in str(llm.requests[-1].messages)
+    assert "<check_in>Drop the run of Tuesday: the knee hurts." in str(llm.requests[-1].messages)
+    assert "Say with send_message what came of it." in str(llm.requests[-1].messages)
     assert goal.thread.notes.get().title == "No run"
     handed = AgentAction.objects.get(tool="hand_to_goal")
     assert not AgentAction.objects.filter(reversible(), pk=handed.pk).exists()  # it has come
@@ -177,6 +178,29 @@ def test_what_strangers_wrote_there_cannot_act_here(
     assert world.texts("post") == []
     assert not Schedule.objects.filter(thread=goal.thread).exists()
     assert Approval.objects.filter(thread=assistant, cause=Cause.UNTRUSTED).count() == 2
+
+
+def test_marks_of_what_stands_there_come_along_though_its_user_has_vouched(goal: Goal, ask: Ask) -> None:
+    create_note(goal.thread, "Shoes", "Red", sources=[SHOP])
+    LearningFactory(thread=goal.thread, text="Likes red shoes.", sources=["page.example"])
+    ask("search_everything", query="shoes")
+    marked = Thread.objects.get(pk=assistant_of(goal.user).thread_id).sources
+    assert sorted(marked) == ["page.example", SHOP]
+    Thread.objects.update(sources=[])
+    ask("read_goal", goal="Half")
+    assert sorted(Thread.objects.get(pk=assistant_of(goal.user).thread_id).sources) == ["page.example", SHOP]
+
+
+def test_what_a_marked_assistant_hands_over_marks_the_goal_at_once(goal: Goal, ask: Ask) -> None:
+    assistant = assistant_of(goal.user).thread
+    Thread.objects.filter(pk=assistant.pk).update(sources=[SHOP])
+    ask("hand_to_goal", goal="Half", intent="Look", hours=5)
+    asked = Approval.objects.get(thread=assistant)
+    decisions.decide(asked.action, goal.user, ApprovalState.APPROVED, asked.digest)
+    AgentAction.objects.get(tool="hand_to_goal")
+    assert Thread.objects.get(pk=goal.thread_id).sources == []
+    jobs.run(str(asked.action.run_id))
+    assert Thread.objects.get(pk=goal.thread_id).sources == [SHOP]
 
 
 def test_only_assistants_have_these_tools(

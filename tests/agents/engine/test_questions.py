@@ -144,6 +144,13 @@ def test_it_waits_for_its_user_until_they_say_something(goal: Goal, question: Th
     assert told() == [("answer", "Which race?")]
 
 
+def test_a_decision_about_something_else_is_no_answer(goal: Goal, question: ThreadMessage) -> None:
+    ThreadMessageFactory(thread=goal.thread, content="Approved", metadata={"decision": str(question.pk)})
+    assert ThreadMessage.objects.unanswered().get() == question
+    ThreadMessageFactory(thread=goal.thread, content="Graz.")
+    assert not ThreadMessage.objects.unanswered().exists()
+
+
 def test_home_asks_for_the_answer_and_so_it_is_seen(goal: Goal, question: ThreadMessage) -> None:
     home = signed_in_as(goal)
     noticing.find()
