@@ -52,6 +52,7 @@ def home(request: SignedInRequest) -> HttpResponse:
             "now": timezone.localtime(),
             "feed": feed,
             "since": since,
+            "any_news": bool(news),
             "fresh": [step for step in steps if step.place.thread in news],
             "earlier": [step for step in steps if step.place.thread not in news],
             "counts": {thread: looks.counts(found) for thread, found in news.items()},
