@@ -17,6 +17,7 @@ from goals.inbox import Question, questions
 from goals.updates import Kind, Update
 from memory.metadata import MessageMetadata
 from memory.models import AgentRun, MessageType, RunStatus, Source, ThreadMessage
+from memory.text import without_marks
 
 SHOWN = 12
 NEEDS = 3
@@ -96,7 +97,8 @@ def _questions(user: User, places: Mapping[UUID, Place]) -> list[Need]:
     open_ones = ThreadMessage.objects.for_user(user).unanswered().filter(thread__in=places).order_by("-created_at")
     newest = {message.thread_id: message for message in reversed(open_ones)}
     found = sorted(newest.values(), key=lambda message: message.created_at, reverse=True)[:NEEDS]
-    return [Need(places[each.thread_id], headline(each.content)[0], each, "waiting") for each in found]
+    words = (" ".join(without_marks(each.content).split()) for each in found)
+    return [Need(places[each.thread_id], said, each, "waiting") for each, said in zip(found, words, strict=True)]
 
 
 def _waits(user: User, places: Mapping[UUID, Place]) -> list[Need]:
