@@ -94,6 +94,7 @@ class LLMServer:
         self._rules.clear()
         self.requests.clear()
         self.violations.clear()
+        self.keep_log = True
         self.chat.wants = None
         self.messages.thoughts.forget()
 

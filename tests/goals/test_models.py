@@ -543,12 +543,9 @@ def test_the_same_connection_is_made_once(client: Client, user: User, other: dic
 def test_a_stored_key_is_not_sent_to_an_address_that_is_typed_in(client: Client, user: User, llm: LLMServer) -> None:
     connection(user, api_key=KEY)
     llm.script([READY])
-    said(
-        client.post(
-            "/settings/models/test/", {"kind": "compatible", "compatible-url": llm.url, "compatible-model": "m"}
-        )
-    )
-    assert [KEY in str(request.headers) for request in llm.requests] == [False]
+    given = {"kind": "compatible", "compatible-url": llm.url, "compatible-model": "m"}
+    verdict = said(client.post("/settings/models/test/", given))
+    assert [KEY in str(request.headers) for request in llm.requests] == [False], verdict
 
 
 @pytest.mark.parametrize("where", ["/settings/models/", "/welcome/"])
