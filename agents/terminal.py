@@ -59,10 +59,11 @@ class Conversation:
 
     def _picked(self, text: str) -> tuple[ThreadMessage | None, int]:
         """The open question of which `text` is the number of an answer, and the place of that."""
-        number = int(text) if text.isdecimal() and len(text) == 1 else 0
+        if len(text) != 1 or not text.isdecimal():
+            return None, 0
         question = ThreadMessage.objects.unanswered().filter(thread=self.thread).order_by("-position").first()
-        answers = question.metadata["asks"] if question and number else ()
-        return (question if 1 <= number <= len(answers) else None), number - 1
+        answers = question.metadata["asks"] if question else ()
+        return (question if 1 <= int(text) <= len(answers) else None), int(text) - 1
 
     def follow(self, run: AgentRun) -> Iterator[AnyEvent]:
         """Yield events until the run has ended."""

@@ -34,16 +34,10 @@ AT_WORK: Image = {"state": "at work"}
 OVER: Image = {"state": "over"}
 
 
-class Words(Arguments):
-    text: str = Field(description="What to say to the user, in markdown.")
+class Speaks[A: Arguments](Tool[A]):
+    """A tool that says something to the user: the engine posts what was `said` as the agent's message, in the commit
+    that records the outcome."""
 
-
-class SendMessage(Tool[Words]):
-    """The engine posts what was `said` as the agent's message, in the commit that records the outcome."""
-
-    name = "send_message"
-    description = "Say something to the user. This ends your turn, so say everything that is needed."
-    wording = Wording("message-circle", "Write to you", "Writing to you", "Wrote to you", "Could not write to you")
     effect = Effect.IDEMPOTENT
     reversal = Reversal.COMPENSABLE
     way_back = "Cannot be undone; another message can correct it"
@@ -53,6 +47,16 @@ class SendMessage(Tool[Words]):
     speaks = True
     contained = True
     is_work = False
+
+
+class Words(Arguments):
+    text: str = Field(description="What to say to the user, in markdown.")
+
+
+class SendMessage(Speaks[Words]):
+    name = "send_message"
+    description = "Say something to the user. This ends your turn, so say everything that is needed."
+    wording = Wording("message-circle", "Write to you", "Writing to you", "Wrote to you", "Could not write to you")
     Arguments = Words
 
     def run(self, arguments: Words, context: ToolContext) -> Outcome:
@@ -70,8 +74,8 @@ class Question(Arguments):
     )
 
 
-class AskUser(Tool[Question]):
-    """As `SendMessage`; what was picked comes as the user's next message."""
+class AskUser(Speaks[Question]):
+    """What was picked comes as the user's next message."""
 
     name = "ask_user"
     description = (
@@ -79,14 +83,6 @@ class AskUser(Tool[Question]):
         "answer comes as their next message, perhaps days later."
     )
     wording = Wording("message-circle", "Ask you", "Asking you", "Asked you", "Could not ask you")
-    effect = Effect.IDEMPOTENT
-    reversal = Reversal.COMPENSABLE
-    way_back = SendMessage.way_back
-    audience = frozenset({Audience.CONVERSATION})
-    parallel_safe = False
-    speaks = True
-    contained = True
-    is_work = False
     Arguments = Question
 
     def run(self, arguments: Question, context: ToolContext) -> Outcome:

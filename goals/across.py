@@ -29,8 +29,8 @@ LISTED: Final = 40
 """Goals in the context: those that their user wrote to last."""
 MESSAGES, MESSAGE = 12, 800
 """The last of a conversation, and characters of each."""
-BEGINNING, REMEMBERED = 400, 4_000
-"""Characters of a note, and of a long-term memory."""
+REMEMBERED: Final = 4_000
+"""Characters of a long-term memory."""
 
 
 def told(user: User) -> str:
@@ -64,7 +64,7 @@ def goals_named(user_id: int, name: str) -> list[Goal]:
     current_first = F("archived_at").desc(nulls_first=True)
     mine = Goal.objects.filter(user=user_id).select_related("thread").order_by(current_first, "-thread__active_at")
     name = " ".join(name.split())
-    return list(mine.filter(title__iexact=name)) or list(mine.filter(title__istartswith=name)[:10] if name else ())
+    return list(mine.called(name)[:10] if name else ())
 
 
 def looked_into(goal: Goal) -> tuple[str, list[str]]:
@@ -80,7 +80,7 @@ def looked_into(goal: Goal) -> tuple[str, list[str]]:
         "plan": to_remind_of(thread),
         "asks_the_user": escape("\n".join(_asks(goal))),
         "learnings": learned([(each.number, each.text, each.sources) for each in learnings]),
-        "notes": noted([(note.title, note.body[:BEGINNING], note.sources) for note in reversed(notes)]),
+        "notes": noted([(note.title, note.body, note.sources) for note in reversed(notes)]),
         "memory": escape(clip(memory.text, REMEMBERED)) if memory else "",
         "said_last": escape("\n\n".join(_said(thread))),
     }

@@ -10,7 +10,7 @@ from agents.refusals import Refused
 from goals import schedules
 from goals.across import goals_named, looked_into
 from goals.models import Goal
-from goals.restoring import ScheduleRestorer, image
+from goals.restoring import image, record
 from goals.schedule import Schedule
 from goals.search import Hit, Kind, search
 from goals.tools import LONGEST_HOURS
@@ -18,18 +18,7 @@ from memory.marks import mark, merged
 from memory.models import AgentRun, Document, Learning, Note, Thread
 from memory.pool import orm_connection
 from memory.text import clip
-from tools.base import (
-    Arguments,
-    Audience,
-    Needs,
-    Outcome,
-    Tool,
-    ToolContext,
-    ToolError,
-    Topic,
-    Wording,
-)
-from tools.changes import UndoRecord
+from tools.base import Arguments, Audience, Needs, Outcome, Tool, ToolContext, ToolError, Topic, Wording
 from tools.rows import Writes, thread_of
 
 ERRAND = "(The user's assistant asks for this. Say with send_message what came of it.)"
@@ -145,9 +134,9 @@ class HandToGoal(Writes[Errand]):
         if context.sources:  # its agent is told of it before it comes
             mark(goal.thread_id, context.sources, orm_connection())
         said = clip(f"{goal.title}: {arguments.intent}", 80)
-        change = ScheduleRestorer().change(str(schedule.pk), said, None, image(schedule))
         when = schedules.said(schedule) if arguments.hours else "within a minute, or after the user's quiet hours"
-        return Outcome(f"The agent of {goal.title!r} takes it up {when}.", said, UndoRecord(changes=(change,)))
+        undo = record(schedule, said, None, image(schedule))
+        return Outcome(f"The agent of {goal.title!r} takes it up {when}.", said, undo)
 
 
 def _goal(context: ToolContext, name: str) -> Goal:

@@ -127,6 +127,11 @@ def places_of(user: User, threads: Collection[UUID]) -> dict[UUID, Place]:
     return places | {thread: place for thread, place in other_places(user).items() if thread in threads}
 
 
+def all_places(user: User, shell: Shell) -> dict[UUID, Place]:
+    """Agents of the frame and of kinds that others have added, by their threads."""
+    return shell.places() | other_places(user)
+
+
 def other_places(user: User) -> dict[UUID, Place]:
     """Agents of kinds that others have added, by their threads; the frame has no room for them."""
     threads = Thread.objects.for_user(user).exclude(kind__in=OUR_KINDS)

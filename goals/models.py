@@ -50,6 +50,10 @@ class GoalQuerySet(OwnedQuerySet["Goal"]):
         """Goals that are not put away."""
         return self.filter(archived_at=None)
 
+    def called(self, name: str) -> Self:
+        """Goals of that title; when there is none, those that begin with it."""
+        return self.filter(title__iexact=name) or self.filter(title__istartswith=name)
+
 
 class Goal(Trusting):
     """Something a person wants, pursued for weeks in one conversation."""

@@ -108,9 +108,8 @@ def _questions() -> Iterator[Notice]:
     """What agents want to know, as long as nothing was said since."""
     asked = ThreadMessage.objects.unanswered().filter(run__in=_lately())
     known = _known(NoticeKind.WAITING, OuterRef("thread__user"))
-    for question in asked.filter(~known).select_related("run", "run__thread", *(f"run__{owner}" for owner in OWNERS))[
-        :BATCH
-    ]:
+    owners = (f"run__{owner}" for owner in OWNERS)
+    for question in asked.filter(~known).select_related("run__thread", *owners)[:BATCH]:
         assert question.run is not None
         said = headline(question.content)[0]
         yield _notice(question.run, NoticeKind.WAITING, question.created_at, said, question.pk)

@@ -8,7 +8,7 @@ from goals.measured import Measurement, Target
 from goals.schedule import Schedule, ScheduleKind
 from goals.schedules import next_of
 from memory.models import Thread
-from tools.changes import Image
+from tools.changes import Image, UndoRecord
 from tools.restoring import FIRST_CHANGED
 from tools.rows import RowRestorer
 
@@ -61,6 +61,11 @@ class ScheduleRestorer(OfThread):
         for schedule in Schedule.objects.filter(pk=key, user=owner, kind=ScheduleKind.RECURRING):
             schedule.next_at = next_of(schedule, timezone.now())
             schedule.save(update_fields=["next_at"])
+
+
+def record(schedule: Schedule, said: str, before: Image | None, after: Image | None) -> UndoRecord:
+    """What was done to a schedule. said: how people know it."""
+    return UndoRecord(changes=(ScheduleRestorer().change(str(schedule.pk), said, before, after),))
 
 
 def target_image(target: Target) -> Image:

@@ -28,8 +28,6 @@ MOST: Final = 50
 FOLLOW_UPS: Final = 10
 """Those of them that it sets itself, to come once: whatever it has read, it neither wakes itself without end nor takes
 all room."""
-LONGEST: Final = 100
-"""Of a time in words. Characters."""
 REVIEW_AFTER: Final = timedelta(minutes=15)
 AHEAD: Final = "x.thread_id = %(thread)s AND x.next_at IS NOT NULL AND x.kind = ANY(%(kinds)s) ORDER BY x.next_at"
 
@@ -216,8 +214,8 @@ def vouched(thread_id: UUID) -> None:
 
 
 def _set_time(schedule: Schedule, time: str) -> None:
-    if len(time) > LONGEST:
-        raise Refused("time", _("A time takes at most %(n)d characters.") % {"n": LONGEST})
+    if len(time) > when.LONGEST:
+        raise Refused("time", _("A time takes at most %(n)d characters.") % {"n": when.LONGEST})
     now = timezone.now().astimezone(zone_of(schedule.user_id))
     try:
         schedule.rule, schedule.kind = spoken_time.rule_of(time), ScheduleKind.RECURRING

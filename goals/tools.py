@@ -10,10 +10,10 @@ from agents.refusals import Refused
 from goals import measuring, schedules
 from goals.figures import exact
 from goals.measured import Measurement, Target
-from goals.restoring import MeasurementRestorer, ScheduleRestorer, image, measurement_image
+from goals.restoring import MeasurementRestorer, image, measurement_image, record
 from goals.schedule import Schedule
 from goals.spoken_time import rule_of
-from goals.when import Unclear
+from goals.when import LONGEST, Unclear
 from memory.learnings import Origin
 from memory.models import Author, Thread
 from memory.text import clip
@@ -55,17 +55,14 @@ class ScheduleFollowUp(Writes[FollowUp]):
             schedule = schedules.follow_up(thread, at, arguments.intent, context.sources)
         except Refused as refused:
             raise ToolError(refused.message) from refused
-        change = ScheduleRestorer().change(str(schedule.pk), clip(schedule.intent, 80), None, image(schedule))
-        return Outcome(
-            f"You will look in {schedules.said(schedule)} (id {schedule.pk}).",
-            clip(schedule.intent, 80),
-            UndoRecord(changes=(change,)),
-        )
+        summary = clip(schedule.intent, 80)
+        observation = f"You will look in {schedules.said(schedule)} (id {schedule.pk})."
+        return Outcome(observation, summary, record(schedule, summary, None, image(schedule)))
 
 
 class Recurring(Arguments):
     time: str = Field(
-        max_length=100,
+        max_length=LONGEST,
         description='Such as "every weekday 8:00", "every Monday and Thursday 18:30", "every 2 hours", "on the first '
         'Monday of every month 9:00".',
     )
@@ -105,9 +102,8 @@ class SetRecurringTime(Writes[Recurring]):
         except Refused as refused:
             raise ToolError(refused.message) from refused
         said = clip(f"{schedules.said(schedule)}: {schedule.intent}", 80)
-        change = ScheduleRestorer().change(str(schedule.pk), said, None, image(schedule))
         observation = f"You look in {schedules.said(schedule)} (id {schedule.pk})."
-        return Outcome(observation, said, UndoRecord(changes=(change,)))
+        return Outcome(observation, said, record(schedule, said, None, image(schedule)))
 
 
 class OneFollowUp(Arguments):
@@ -131,10 +127,10 @@ class CancelFollowUp(Writes[OneFollowUp]):
         schedule = mine.filter(pk=arguments.id, next_at__isnull=False).first()
         if schedule is None:
             raise ToolError("You have no follow-up with this id that is still to come.")
-        change = ScheduleRestorer().change(str(schedule.pk), clip(schedule.intent, 80), image(schedule), None)
         summary = clip(schedule.intent, 80)
+        undo = record(schedule, summary, image(schedule), None)
         schedules.remove(schedule)
-        return Outcome("It is dropped.", summary, UndoRecord(changes=(change,)))
+        return Outcome("It is dropped.", summary, undo)
 
 
 class Reading(Arguments):

@@ -94,9 +94,9 @@ def _asked(user: User, places: Mapping[UUID, Place]) -> list[Need]:
 
 
 def _questions(user: User, places: Mapping[UUID, Place]) -> list[Need]:
-    open_ones = ThreadMessage.objects.for_user(user).unanswered().filter(thread__in=places).order_by("-created_at")
-    newest = {message.thread_id: message for message in reversed(open_ones)}
-    found = sorted(newest.values(), key=lambda message: message.created_at, reverse=True)[:NEEDS]
+    open_ones = ThreadMessage.objects.for_user(user).unanswered().filter(thread__in=places)
+    newest = open_ones.order_by("thread", "-position").distinct("thread")
+    found = sorted(newest, key=lambda message: message.created_at, reverse=True)[:NEEDS]
     words = (" ".join(without_marks(each.content).split()) for each in found)
     return [Need(places[each.thread_id], said, each, "waiting") for each, said in zip(found, words, strict=True)]
 

@@ -26,6 +26,7 @@ from goals.headline import headline
 from goals.inbox import outcome
 from goals.owners import OUR_KINDS, OWNERS, with_actions
 from memory.models import AgentRun, MessageQuerySet, MessageType, Source, Thread, ThreadMessage
+from memory.places import still_asking
 from memory.text import clip
 from tools import registry
 from tools.base import Effect
@@ -119,11 +120,7 @@ def _said(threads: Collection[UUID], since: datetime) -> Iterator[Update]:
     runs = AgentRun.objects.filter(recent, thread__in=threads)
     words = _words().filter(run__in=runs, created_at__gte=since)
     newest = list(words.order_by("-created_at")[:MOST])
-    asking = set(
-        ThreadMessage.objects.unanswered()
-        .filter(pk__in=[each.pk for each in newest if "asks" in each.metadata])
-        .values_list("pk", flat=True)
-    )
+    asking = still_asking(newest)
     for message in newest:
         report = message.metadata.get("task_title", "") if "task" in message.metadata else None
         kind = Kind.FAILURE if message.source == Source.ERROR else Kind.ANSWER if report is None else Kind.REPORT

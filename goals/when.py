@@ -18,7 +18,7 @@ from croniter import CroniterError, croniter
 
 MOST_OFTEN: Final = timedelta(minutes=5)
 LONGEST: Final = 100
-"""Characters of a rule."""
+"""Characters of a rule, and of a time in words."""
 CHANCE: Final = re.compile(r"(?<![a-z])[hr](?![a-z])", re.IGNORECASE)
 """Fields that croniter fills by chance, anew with each look."""
 LOOKED_AT: Final = 20

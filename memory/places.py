@@ -1,4 +1,7 @@
-"""Where an entry of the history stands in the thread that the user sees."""
+"""Where an entry of the history stands in the thread that the user sees, and which of its messages wait for them."""
+
+from collections.abc import Iterable
+from uuid import UUID
 
 from django.db.models import Max, Q
 
@@ -26,3 +29,9 @@ def last_position(thread: Thread, seq: int) -> int | None:
     taken = messages.filter(TAKEN, run=following.run_id).order_by("position")
     first_kept = taken.values_list("position", flat=True)[nth : nth + 1].first()
     return None if first_kept is None else first_kept - 1
+
+
+def still_asking(messages: Iterable[ThreadMessage]) -> set[UUID]:
+    """Those of some messages that are questions without an answer; when none is a question, without a query."""
+    asking = [message.pk for message in messages if "asks" in message.metadata]
+    return set(ThreadMessage.objects.unanswered().filter(pk__in=asking).values_list("pk", flat=True))

@@ -3,6 +3,8 @@ and whoever comes while another is at it returns at once. What a tick does must 
 workers there are many ticks a minute."""
 
 import threading
+from collections.abc import Callable
+from functools import partial
 
 import structlog
 from django.conf import settings
@@ -11,7 +13,7 @@ from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
 from django.utils.module_loading import import_string
 
-from agents.engine import presence
+from agents.engine import health, presence
 from agents.engine.archiving import ring_for_due
 from memory.locks import TICK_LOCK
 from tools.sandbox import selftest
@@ -31,15 +33,25 @@ def tick() -> None:
     """Do what is due this minute. Never raises: the next tick tries again, and what fails keeps nothing else from its
     turn."""
     try:
-        for path in (f"{__name__}._alone", *settings.WAYMARK_BY_THE_CLOCK, "agents.engine.health.run_if_due"):
-            try:
-                import_string(path)()
-            except DatabaseError as error:
-                log.warning("tick failed", work=path, error=str(error))
-            except Exception:
-                log.exception("tick failed", work=path)
+        _try("alone", _alone)
+        for path in settings.WAYMARK_BY_THE_CLOCK:
+            _try(path, partial(_by_path, path))
+        _try("health", health.run_if_due)
     finally:
         connection.close()
+
+
+def _by_path(path: str) -> None:
+    import_string(path)()
+
+
+def _try(name: str, work: Callable[[], object]) -> None:
+    try:
+        work()
+    except DatabaseError as error:
+        log.warning("tick failed", work=name, error=str(error))
+    except Exception:
+        log.exception("tick failed", work=name)
 
 
 def _alone() -> None:

@@ -29,7 +29,7 @@ from memory.models import (
     Thread,
     ThreadMessage,
 )
-from memory.places import TAKEN
+from memory.places import TAKEN, still_asking
 from tools.models import AgentAction
 
 SHOWN: Final = 12
@@ -232,11 +232,10 @@ def _parts(rows: Iterable[ThreadMessage]) -> list[Part]:
     wanted = [metadata.action for _, metadata in read if metadata.action]
     shown = AgentAction.objects.with_standing().defer("output", "undo").select_related("approval")
     actions = shown.in_bulk(wanted) if wanted else {}
-    asked = {message.pk: metadata.asks for message, metadata in read if metadata.asks}
-    unanswered = set(ThreadMessage.objects.unanswered().filter(pk__in=asked).values_list("pk", flat=True))
-    answers = {pk: asked[pk] for pk in unanswered}
+    asking = still_asking(message for message, _ in read)
     return [
-        Part(message, metadata, actions.get(metadata.action), answers.get(message.pk, ())) for message, metadata in read
+        Part(message, metadata, actions.get(metadata.action), (metadata.asks or ()) if message.pk in asking else ())
+        for message, metadata in read
     ]
 
 

@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 
 from agents.signed_in import SignedInRequest, signed_in
-from goals.context import build, other_places
+from goals.context import all_places, build
 from goals.inbox import given, lately, offered, questions
 from tools import trust
 from tools.mcp.services import waiting_of
@@ -20,7 +20,7 @@ from tools.models import Trust
 @signed_in
 def approvals(request: SignedInRequest) -> HttpResponse:
     shell = build(request.user)
-    places = shell.places() | other_places(request.user)
+    places = all_places(request.user, shell)
     page = {
         "here": "approvals",
         "shell": shell,

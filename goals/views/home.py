@@ -16,7 +16,7 @@ from agents.refusals import Refused
 from agents.services import assistant_of, send_message
 from agents.signed_in import SignedInRequest, signed_in
 from goals import feeds, looks
-from goals.context import build, other_places, places_of
+from goals.context import all_places, build, places_of
 from goals.feed_shown import shown
 from goals.forms import MessageForm
 from goals.trail import NEEDS, Step, latest_steps, needs, spenders, with_news
@@ -30,7 +30,7 @@ def home(request: SignedInRequest) -> HttpResponse:
     if not assistant_of(request.user).welcomed:
         return redirect("welcome")
     shell, device = build(request.user), looks.device_of(request)
-    places = shell.places() | other_places(request.user)
+    places = all_places(request.user, shell)
     waiting, servers_off = needs(request.user, places), waiting_of(request.user)
     by_itself = "HX-Request" in request.headers  # nobody need look at a page that brings itself up to date
     since = looks.since(request.user, device) if by_itself else looks.look(request.user, device)

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from agents.live.markdown import render as render_markdown
 from agents.services import assistant_of
 from agents.signed_in import SignedInRequest, signed_in
-from goals.context import build, other_places
+from goals.context import all_places, build
 from goals.forms import NoteForm
 from goals.models import Goal
 from goals.schedules import note_changed
@@ -113,7 +113,7 @@ def _page(
     page = {
         "here": "notes",
         "shell": shell,
-        "places": shell.places() | other_places(request.user),
+        "places": all_places(request.user, shell),
         "notes": listed,
         "query": query,
         "goal": goal,

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from agents.live.cards import plain
 from agents.pages import uuid_or_none
 from agents.signed_in import SignedInRequest, signed_in
-from goals.context import build, other_places
+from goals.context import all_places, build
 from memory.models import Skill, SkillFile
 from memory.skill_files import SkillRefused, packed
 from memory.skills import add_skill, change_skill, delete_skill, exported, keep_from, switch_skill
@@ -126,9 +126,7 @@ def _page(
         "skill": found,
         "shown": plain(found.text),
         "files": [_beside(file) for file in found.files.all()],
-        "agents": [
-            (place, place.thread not in off) for place in (shell.places() | other_places(request.user)).values()
-        ],
+        "agents": [(place, place.thread not in off) for place in all_places(request.user, shell).values()],
         "typed": found.text if typed is None else typed,
         "problem": problem,
         "longest": settings.WAYMARK_SKILL_LENGTH,

@@ -94,7 +94,7 @@ def _goal(user: User, said: str) -> Goal:
     try:
         found = mine.filter(pk=UUID(said))
     except ValueError:
-        found = mine.filter(title__iexact=said) or mine.filter(title__istartswith=said)
+        found = mine.called(said)
     if len(found) > 1:
         listed = "; ".join(f"{harmless(each.title)} ({each.pk})" for each in found)
         raise CommandError(f"Several goals are called so: {listed}")
