@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from agents.services import assistant_of
 from goals.models import Goal
-from goals.notice import Glance
+from goals.notice import Glance, Notice, NoticeKind
 
 HOME: Final = "home"
 """Shows how all goals stand."""
@@ -17,10 +17,17 @@ INBOX: Final = "approvals"
 """Shows all that waits."""
 
 
-def looked(user: User, page: ResolverMatch) -> None:
-    """A user looks at a page now. Most pages show no notices."""
+def looked(user: User, page: ResolverMatch) -> str:
+    """A user looks at a page now. Returns which place that is; most pages show no notices and are none."""
     if place := _place(user, page):
         Glance.objects.update_or_create(user=user, place=place, defaults={"at": timezone.now()})
+    return place
+
+
+def stands_at(place: str, notice: Notice) -> bool:
+    """Whether whoever has that place before their eyes sees it there."""
+    waits = notice.kind == NoticeKind.WAITING
+    return place == HOME or (place == INBOX and waits) or place == str(notice.thread_id)
 
 
 def thread_of(user: User, page: ResolverMatch) -> UUID | None:

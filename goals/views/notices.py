@@ -21,7 +21,7 @@ from agents.services import assistant_of
 from agents.signed_in import SignedInRequest, signed_in
 from goals import looks, mail_proof, notice_mail, push
 from goals.forms import NoticeForm
-from goals.glances import looked
+from goals.glances import looked, stands_at
 from goals.notice import Channel, Notice, NoticeChoice, Receipt, ReceiptState, choice_of
 from goals.notice_words import link, place_of, title
 from goals.noticing import settle
@@ -145,11 +145,11 @@ def notice_shown(request: SignedInRequest, notice_id: UUID) -> HttpResponse:
 def looking(request: SignedInRequest) -> HttpResponse:
     """A page says that somebody has it before their eyes, and learns what has come up elsewhere."""
     try:
-        looked(request.user, resolve(request.POST.get("path", "")))
+        place = looked(request.user, resolve(request.POST.get("path", "")))
     except (Resolver404, ValueError):
         raise Http404 from None
     settle(request.user)
-    news = _news(request.user)
+    news = [each for each in _news(request.user) if not stands_at(place, each)]  # some came about just now
     shown = [{"id": str(each.pk), "text": f"{title(each)}. {each.said}", "url": link(each)} for each in news]
     return JsonResponse({"waiting": asked_of(request.user).count(), "notices": shown})
 

@@ -166,7 +166,8 @@ def test_where_somebody_looks_it_is_toasted_once_and_not_where_it_stands(
     here, there = create_goal(user, "Move to Graz"), create_goal(user, "Vienna half marathon")
     with signed_in(browser, live_server.url, user) as context:
         page = context.new_page()
-        page.goto(f"/goals/{here.pk}/")
+        with page.expect_response("**/looking/"):
+            page.goto(f"/goals/{here.pk}/")
         finished(here)
         finished(there, "The knee is well again. It may go on.")
         noticing.find()

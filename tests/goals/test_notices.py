@@ -29,6 +29,7 @@ from tests.factories import (
     AgentTaskFactory,
     ApprovalFactory,
     GoalFactory,
+    NoticeFactory,
     ThreadMessageFactory,
     UserFactory,
 )
@@ -230,6 +231,19 @@ def test_a_page_that_stands_open_is_looked_at_while_it_says_so(
     assert [each["title"] for each in browser.shown] == ["Failed: Graz"]
     assert client.get(only["url"])["Location"].startswith(f"/goals/{other.pk}/")
     assert client.post("/looking/", {"path": "/nowhere-at-all/"}).status_code == 404
+
+
+@pytest.mark.parametrize(("place", "stands"), [("/goals/{}/", 1), ("/approvals/", 1), ("/", 0), ("/notes/", 2)])
+def test_what_comes_about_while_a_page_says_so_is_no_news_where_it_stands(goal: Goal, place: str, stands: int) -> None:
+    """It is found after the page was noted as looked at, and before it is told what has come up."""
+    client = Client()
+    client.force_login(goal.user)
+    a_moment_later = timezone.now() + MINUTE
+    NoticeFactory(user=goal.user, thread=goal.thread, kind="finished", at=a_moment_later)
+    other: Goal = GoalFactory(user=goal.user, title="Graz")
+    NoticeFactory(user=goal.user, thread=other.thread, kind="waiting", at=a_moment_later, subject=asks(other).pk)
+    news = client.post("/looking/", {"path": place.format(goal.pk)}).json()
+    assert len(news["notices"]) == stands
 
 
 def test_what_was_decided_meanwhile_is_not_sent(
