@@ -23,6 +23,8 @@ PARTS: Final = {
     "night": ("pm", "20:00"),
 }
 """Of a day: the half of it to which an hour belongs, and the time that is meant when none is said."""
+EVERY: Final = (["every"], ["every", "other"], ["every", "second"])
+"""After these a part of a day is one of many days."""
 
 
 def plain(text: str) -> str:
@@ -38,7 +40,7 @@ def plain(text: str) -> str:
         if before[-len(opening) :] == opening:
             before[-len(opening) :] = means
     rest = said[part + 1 :]
-    said = before + (["day"] if before == ["every"] else []) + rest
+    said = before + (["day"] if before in EVERY else []) + rest
     clock = _clock_in(said)
     if clock is None:
         return " ".join([*said, otherwise])

@@ -196,8 +196,13 @@ def said(schedule: Schedule) -> str:
 
 def typed(schedule: Schedule) -> str:
     """A recurring time as its user can type it in again; nothing for what comes once."""
+    if not schedule.rule:
+        return ""
+    words, now = said(schedule), timezone.now().astimezone(zone_of(schedule.user_id))
+    if when.parts(schedule.rule)[1]:
+        words = _("%(time)s from %(day)s") % {"time": words, "day": date_format(next_of(schedule, now), "j F Y")}
     with suppress(when.Unclear):
-        if spoken_time.rule_of(words := said(schedule)) == schedule.rule:
+        if spoken_time.rule_of(words, now) == schedule.rule:
             return words
     return schedule.rule
 
@@ -218,7 +223,7 @@ def _set_time(schedule: Schedule, time: str) -> None:
         raise Refused("time", _("A time takes at most %(n)d characters.") % {"n": when.LONGEST})
     now = timezone.now().astimezone(zone_of(schedule.user_id))
     try:
-        schedule.rule, schedule.kind = spoken_time.rule_of(time), ScheduleKind.RECURRING
+        schedule.rule, schedule.kind = spoken_time.rule_of(time, now), ScheduleKind.RECURRING
     except when.Unclear as no_rule:
         try:
             schedule.rule, schedule.kind, schedule.next_at = "", ScheduleKind.ONCE, spoken_time.moment_of(time, now)

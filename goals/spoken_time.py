@@ -2,20 +2,20 @@
 # ruff: noqa: DTZ001 (a time on a wall has no zone)
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import datetime, time, timedelta
-from typing import Final
+from typing import Final, Literal
 
 from django.utils.formats import date_format
 from django.utils.translation import gettext as _, ngettext
 
 from goals.plain_time import MONTHS, plain
-from goals.when import Unclear, checked
+from goals.spoken_dates import DAYS, calendar, date_of, later, today, weekday
+from goals.when import Turn, Unclear, checked, following, parts
 
-DAYS: Final = ("sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday")
 CLOCK: Final = r"(?:at\s+)?(?P<hour>\d{1,2})(?:[:.](?P<minute>\d{2}))?\s*(?P<half>am|pm)?(?:\s*o'?clock)?"
 EXAMPLES: Final = (
-    "every weekday 8:00; every Monday and Thursday 18:30; every 2 hours; "
+    "every weekday 8:00; every Monday and Thursday 18:30; every 2 hours; every other Friday 16:00; "
     "on the 1st of every month 9:00; on the first Monday of every month 9:00"
 )
 ONCE_EXAMPLES: Final = "every weekday 8:00; every 2 hours; in 3 days; tomorrow 9:00; 9 December 8:00"
@@ -24,28 +24,37 @@ FARTHEST: Final = timedelta(days=10 * 366)
 """Whoever means a later moment has made a mistake, and the end of the calendar is no moment in every zone."""
 NTH: Final = {"first": "#1", "second": "#2", "third": "#3", "fourth": "#4", "last": "l"}
 OF_THE_MONTH: Final = r" (?:of|in) (?:every|each|the) month"
+TURNS: Final = re.compile(r"(?:every|each) (?:(?P<n>\d{1,2})(?:nd)?|other|second) (?P<what>.+)")
+BEGINS: Final = re.compile(
+    r"(?P<what>.+?),? (?:from|starting)(?: on)? (?P<date>.+?)(?P<clock> at .+| \d{1,2}[:.]\d{2}(?: ?[ap]m)?)?"
+)
 
 
-def rule_of(text: str) -> str:
-    """The rule that a phrase means, such as "every weekday 8:00"; a rule of cron means itself.
+def rule_of(text: str, now: datetime) -> str:
+    """The rule that a phrase means, such as "every weekday 8:00"; a rule (`goals.when`) means itself.
+
+    Args:
+        now: in the person's zone: every second week is counted from the first time ahead, unless the phrase says "from"
+            which day.
 
     Raises:
         Unclear: it is neither.
     """
-    if re.fullmatch(r"([\d*/,-]+ ){2}\S+ \S+ \S+", fields := " ".join(text.lower().split())):
-        return checked(fields)
-    said = plain(text)
+    words = " ".join(text.lower().split())
+    if re.fullmatch(r"([\d*/,-]+ ){2}\S+ \S+ \S+( /\S+)?", words):
+        return checked(words)
+    if begins := BEGINS.fullmatch(words):
+        words = begins["what"] + (begins["clock"] or "")
+    said = plain(words)
     if found := re.fullmatch(r"(?:every (?P<n>\d{1,4})|every|once an?|each) ?(?P<unit>minute|hour)s?|hourly", said):
         return checked(_interval(found["unit"] or "hour", int(found["n"] or 1), text))
     days, clock = _split(said)
-    if (of_days := _days(days)) is None:
-        if re.match(r"every (?:other|second|\d+)\b", said):
-            raise Unclear(
-                _("Only days of the week and of the month recur, not every second one. Such as: %(examples)s.")
-                % {"examples": "every Monday 9:00; on the 1st and 15th of every month 9:00"}
-            )
-        raise Unclear(_("“%(text)s” is not understood. Such as: %(examples)s.") % {"text": text, "examples": EXAMPLES})
-    return checked(f"{clock.minute} {clock.hour} {of_days}")
+    if not begins and (of_days := _days(days)) is not None:
+        return checked(f"{clock.minute} {clock.hour} {of_days}")
+    if turns := _turns(days, now):
+        of_days, n, unit = turns
+        return _in_turn(f"{clock.minute} {clock.hour} {of_days}", n, unit, now, begins["date"] if begins else "")
+    raise Unclear(_("“%(text)s” is not understood. Such as: %(examples)s.") % {"text": text, "examples": EXAMPLES})
 
 
 def moment_of(text: str, now: datetime) -> datetime:
@@ -60,10 +69,10 @@ def moment_of(text: str, now: datetime) -> datetime:
     said = plain(text)
     if found := re.fullmatch(r"in (?P<n>\d{1,4}|an?) (?P<unit>minute|hour|day|week)s?", said):
         n = 1 if found["n"].startswith("a") else int(found["n"])
-        moment = _later(now, n, found["unit"])
+        moment = later(now, n, found["unit"])
     else:
         days, clock = _split(said, MORNING)
-        day = _date(days, now) if days else _today(now)
+        day = date_of(days, now) if days else today(now)
         if day is None or said.isdecimal() or not said:
             raise Unclear(
                 _("“%(text)s” is not understood. Such as: %(examples)s.") % {"text": text, "examples": ONCE_EXAMPLES}
@@ -80,7 +89,13 @@ def moment_of(text: str, now: datetime) -> datetime:
 
 def said(rule: str) -> str:
     """A rule in words: "every weekday 08:00"."""
-    minute, hour, day, month, weekday = rule.split(" ")
+    fields, turn = parts(rule)
+    minute, hour, day, month, weekday = fields.split(" ")
+    if turn:
+        named = {"n": turn.n, "days": _named(weekday), "clock": f"{int(hour):02}:{int(minute):02}"}
+        if turn.unit == "w":
+            return _("every %(n)d weeks on %(days)s %(clock)s") % named
+        return _("every %(n)d days %(clock)s") % named
     if rule == "0 * * * *":
         return _("every hour")
     if (found := re.fullmatch(r"\*/(\d+) \* \* \* \*", rule)) and 60 % int(found[1]) == 0:
@@ -120,12 +135,14 @@ def _of_the_week(day: str, month: str, weekday: str, clock: str) -> str | None:
         nth = next(word for word, known in NTH.items() if known == mark)
         named = {"nth": _(nth), "day": _(DAYS[int(found["day"])].capitalize()), "clock": clock}
         return _("on the %(nth)s %(day)s of every month, %(clock)s") % named
-    days = {"*": _("day"), "1-5": _("weekday"), "0,6": _("Saturday and Sunday")}.get(weekday) or _named(weekday)
+    days = {"*": _("day"), "1-5": _("weekday")}.get(weekday) or _named(weekday)
     return _("every %(days)s %(clock)s") % {"days": days, "clock": clock} if days else None
 
 
 def _named(weekday: str) -> str | None:
     """The weekdays of a list of numbers."""
+    if weekday == "0,6":
+        return _("Saturday and Sunday")
     numbers = weekday.split(",")
     if not all(number.isdecimal() and int(number) <= 7 for number in numbers):
         return None
@@ -143,11 +160,43 @@ def _interval(unit: str, n: int, text: str) -> str:
     return f"*/{n} * * * *" if unit == "minute" else "0 * * * *" if n == 1 else f"0 */{n} * * *"
 
 
-def _later(now: datetime, n: int, unit: str) -> datetime:
-    """Minutes and hours pass everywhere alike; days and weeks end at the same time on the wall."""
-    if unit in ("minute", "hour"):
-        return datetime.fromtimestamp(now.timestamp() + n * (60 if unit == "minute" else 3600), now.tzinfo)
-    return now + timedelta(days=n * (7 if unit == "week" else 1))
+def _turns(said: str, now: datetime) -> tuple[str, int, Literal["d", "w"]] | None:
+    """The last three fields of a rule, of which only every n-th day or week counts: of "every other Friday", "every 2
+    weeks on Monday and Thursday", "every 3 days". A week that is said without a day means that of today."""
+    found = TURNS.fullmatch(re.sub(r"^(?:fortnightly|every fortnight)\b", "every 2 weeks", said))
+    if not found:
+        return None
+    n, what = int(found["n"] or 2), found["what"]
+    if what in ("day", "days"):
+        return "* * *", n, "d"
+    of_week = re.sub(r"^weeks?\b ?(?:on )?", "", what)
+    days = _days(f"every {of_week}") if of_week else f"* * {now.isoweekday() % 7}"
+    return (days, n, "w") if days and re.fullmatch(r"\* \* [\d,]+", days) else None
+
+
+def _in_turn(fields: str, n: int, unit: Literal["d", "w"], now: datetime, begin: str) -> str:
+    """Such a rule.
+
+    Args:
+        begin: the day from which it is counted, in words; empty: the first one ahead.
+
+    Raises:
+        Unclear: it does not come on that day, or would come before it.
+    """
+    zone = now.tzinfo
+    assert zone is not None
+    if not begin:
+        return checked(Turn.of(following(fields, zone, now), n, unit).after(fields))
+    if (day := date_of(begin, now)) is None:
+        raise Unclear(_("“%(text)s” is no day.") % {"text": begin})
+    rule = checked(Turn.of(day, n, unit).after(fields))
+    first = following(rule, zone, now)
+    if following(fields, zone, (day - timedelta(minutes=1)).replace(tzinfo=zone)).date() != day.date() or first < day:
+        raise Unclear(
+            _("It would come on %(first)s first, not on %(day)s.")
+            % {"first": date_format(first, "l, j F Y"), "day": date_format(day, "l, j F Y")}
+        )
+    return rule
 
 
 def _split(said: str, otherwise: time | None = None) -> tuple[str, time]:
@@ -179,7 +228,7 @@ def _days(said: str) -> str | None:
     """The last three fields of a rule for "every weekday", "mondays and fridays", "on the 1st of every month"."""
     if (fields := _days_of_the_year(said)) is not None:
         return fields
-    if _number(said.removeprefix("on ")) is not None and not said.endswith("s"):
+    if weekday(said.removeprefix("on ")) is not None and not said.endswith("s"):
         return None  # "on Tuesday" is one day
     bare = re.sub(r"^(?:weekly on|every|each|on)\b ?", "", said)
     if bare in ("day", "daily"):
@@ -188,7 +237,7 @@ def _days(said: str) -> str | None:
         return "* * 1-5"
     if bare in ("weekend", "weekends"):
         return "* * 0,6"
-    numbers = [_number(word) for word in re.split(r"\s+(?:and\s+)?", bare)]
+    numbers = [weekday(word) for word in re.split(r"\s+(?:and\s+)?", bare)]
     known = sorted({number for number in numbers if number is not None})
     return f"* * {','.join(map(str, known))}" if numbers and None not in numbers else None
 
@@ -203,55 +252,9 @@ def _days_of_the_year(said: str) -> str | None:
     if re.fullmatch(rf"(?:on |every )?(?:the )?last day{OF_THE_MONTH}", said):
         return "l * *"
     if found := re.fullmatch(rf"(?:on |every )?(?:the )?({'|'.join(NTH)}) ([a-z]+){OF_THE_MONTH}", said):
-        number, mark = _number(found[2]), NTH[found[1]]
+        number, mark = weekday(found[2]), NTH[found[1]]
         return None if number is None else f"* * {mark}{number}" if mark == "l" else f"* * {number}{mark}"
     if found := re.fullmatch(r"(?:every year|yearly|every) (?:on )?(?:the )?(.*\d.*)", said):
-        date = next(_calendar(found[1], datetime(2022, 1, 1)), None)  # no leap day
+        date = next(calendar(found[1], datetime(2022, 1, 1)), None)  # no leap day
         return f"{date.day} {date.month} *" if date else None
     return None
-
-
-def _number(word: str) -> int | None:
-    """Of a weekday, by its name, which may be cut to three letters or in the plural."""
-    word = word.removesuffix("s") if len(word) > 3 else word
-    return next((n for n, name in enumerate(DAYS) if len(word) >= 3 and name.startswith(word)), None)
-
-
-def _date(said: str, now: datetime) -> datetime | None:
-    """Midnight of the day that is meant; of one without a year the next."""
-    today = _today(now)
-    bare = re.sub(r"^(?:on )?(?:next |this )?", "", said)
-    if bare in (named := {"yesterday": -1, "today": 0, "tomorrow": 1}):
-        return today + timedelta(days=named[bare])
-    if found := re.fullmatch(r"in (\d{1,4}|an?) (day|week)s?", bare):
-        return _later(today, 1 if found[1].startswith("a") else int(found[1]), found[2])
-    if (number := _number(bare)) is not None and " " not in bare:
-        ahead = (number - now.isoweekday()) % 7 or 7
-        return today + timedelta(days=ahead)
-    days = list(_calendar(bare, today))
-    return next((day for day in days if day >= today), days[-1] if days else None)
-
-
-def _today(now: datetime) -> datetime:
-    return datetime(now.year, now.month, now.day)
-
-
-def _calendar(bare: str, today: datetime) -> Iterator[datetime]:
-    if re.fullmatch(r"\d{4}-\d{2}-\d{2}", bare):
-        yield from _valid(*map(int, bare.split("-")))
-    if dotted := re.fullmatch(r"(\d{1,2})\.(\d{1,2})\.(\d{4})", bare):
-        yield from _valid(*map(int, reversed(dotted.groups())))
-    found = re.fullmatch(r"(?P<d>\d{1,2})(?:st|nd|rd|th|\.)? (?:of )?(?P<m>[a-z]{3,9})(?: (?P<y>\d{4}))?", bare)
-    found = found or re.fullmatch(r"(?P<m>[a-z]{3,9}) (?P<d>\d{1,2})(?:st|nd|rd|th)?(?: (?P<y>\d{4}))?", bare)
-    month = next((n for n, name in enumerate(MONTHS, 1) if found and name.startswith(found["m"])), None)
-    if found and month:
-        years = [int(found["y"])] if found["y"] else [today.year, today.year + 1]
-        for year in years:
-            yield from _valid(year, month, int(found["d"]))
-
-
-def _valid(year: int, month: int, day: int) -> Iterator[datetime]:
-    try:
-        yield datetime(year, month, day)
-    except ValueError:
-        return

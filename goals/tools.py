@@ -63,8 +63,8 @@ class ScheduleFollowUp(Writes[FollowUp]):
 class Recurring(Arguments):
     time: str = Field(
         max_length=LONGEST,
-        description='Such as "every weekday 8:00", "every Monday and Thursday 18:30", "every 2 hours", "on the first '
-        'Monday of every month 9:00".',
+        description='Such as "every weekday 8:00", "every Monday and Thursday 18:30", "every other Friday 16:00", "on '
+        'the first Monday of every month 9:00".',
     )
     intent: str = Field(
         min_length=1, max_length=Schedule.INTENT_LENGTH, description="What you will do each time; you see it as it is."
@@ -75,7 +75,7 @@ class Recurring(Arguments):
     def _is_understood(cls, time: str) -> str:
         """Before anybody is asked for their word."""
         try:
-            rule_of(time)
+            rule_of(time, timezone.now())
         except Unclear as unclear:
             raise ValueError(str(unclear)) from unclear
         return time

@@ -205,6 +205,18 @@ def test_SCH_04_the_clock_leaps(clock: Clock, goal: Goal) -> None:
     assert step(clock, again, ten + 11 * minute, minute) == [ten + 10 * minute]
 
 
+def test_every_second_week_comes_so_also_when_the_server_was_away(clock: Clock, goal: Goal) -> None:
+    live_in(goal, "Europe/Berlin")
+    clock(datetime(2027, 3, 1, tzinfo=UTC))
+    schedules.add(goal.thread, "every other Monday 2:30 from 8 March")
+    quarter = timedelta(hours=6)
+    came = step(clock, datetime(2027, 3, 1, tzinfo=UTC), datetime(2027, 4, 21, tzinfo=UTC), quarter)
+    assert [(each.month, each.day) for each in came] == [(3, 8), (3, 22), (4, 5), (4, 19)]
+    late = datetime(2027, 6, 12, 12, tzinfo=UTC)  # after three more of them
+    assert step(clock, late, datetime(2027, 6, 15, tzinfo=UTC), quarter) == [late, datetime(2027, 6, 14, 6, tzinfo=UTC)]
+    assert len(brought()) == 6
+
+
 def test_a_conversation_that_is_held_keeps_no_other_from_its_time(clock: Clock, goal: Goal) -> None:
     other = GoalFactory(user=goal.user)
     schedules.add(goal.thread, "every day 7:59", "Look.")

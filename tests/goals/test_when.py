@@ -1,13 +1,14 @@
 """Times in words and on the wall (mission A12, cases SCH-01 and SCH-02)."""
 # ruff: noqa: DTZ001 (a time on a wall has no zone)
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from zoneinfo import ZoneInfo
 
 import pytest
 
 from goals.spoken_time import moment_of, rule_of, said
-from goals.when import Unclear, following, instant, latest
+from goals.when import Unclear, checked, following, instant, latest
 
 BERLIN = ZoneInfo("Europe/Berlin")
 NOW = datetime(2026, 11, 27, 14, 30, tzinfo=BERLIN)  # a Friday
@@ -50,8 +51,8 @@ NOW = datetime(2026, 11, 27, 14, 30, tzinfo=BERLIN)  # a Friday
     ],
 )
 def test_what_people_write_is_understood_and_said_back(text: str, rule: str, back: str) -> None:
-    assert (rule_of(text), said(rule)) == (rule, back)
-    assert back.startswith("by the rule") or rule_of(back) == rule
+    assert (rule_of(text, NOW), said(rule)) == (rule, back)
+    assert back.startswith("by the rule") or rule_of(back, NOW) == rule
 
 
 @pytest.mark.parametrize(
@@ -80,7 +81,7 @@ def test_what_people_write_is_understood_and_said_back(text: str, rule: str, bac
 )
 def test_what_is_no_recurring_time_is_refused(text: str) -> None:
     with pytest.raises(Unclear):
-        rule_of(text)
+        rule_of(text, NOW)
 
 
 @pytest.mark.parametrize(
@@ -145,10 +146,73 @@ def test_a_time_that_has_passed_is_said_to_have_passed(text: str, why: str) -> N
         moment_of(text, NOW)
 
 
-@pytest.mark.parametrize("text", ["every 2 weeks", "every other Monday", "every second day 8:00", "every two days"])
-def test_what_comes_every_second_time_is_answered_with_what_can_be_had(text: str) -> None:
-    with pytest.raises(Unclear, match="on the 1st and 15th of every month"):
-        rule_of(text)
+@pytest.mark.parametrize(
+    ("text", "comes", "back"),
+    [
+        ("every 2 weeks", ["12-04", "12-18"], "every 2 weeks on Friday 09:00"),
+        ("every two weeks 18:00", ["11-27", "12-11"], "every 2 weeks on Friday 18:00"),
+        ("every other Monday", ["11-30", "12-14"], "every 2 weeks on Monday 09:00"),
+        (
+            "every second week on tue and fri 8:00",
+            ["12-01", "12-04", "12-15"],
+            "every 2 weeks on Tuesday and Friday 08:00",
+        ),
+        ("fortnightly on Thursdays at 7 pm", ["12-03", "12-17"], "every 2 weeks on Thursday 19:00"),
+        ("every other weekend 10:00", ["11-28", "11-29", "12-12"], "every 2 weeks on Saturday and Sunday 10:00"),
+        ("every 3 weeks on Monday", ["11-30", "12-21"], "every 3 weeks on Monday 09:00"),
+        ("every second day 8:00", ["11-28", "11-30", "12-02"], "every 2 days 08:00"),
+        ("every other evening at 8", ["11-27", "11-29"], "every 2 days 20:00"),
+        ("every 10 days", ["11-28", "12-08"], "every 10 days 09:00"),
+        ("every second Monday 8:00 from 7 December", ["12-07", "12-21"], "every 2 weeks on Monday 08:00"),
+        ("every other Monday starting on 7 December at 8", ["12-07", "12-21"], "every 2 weeks on Monday 08:00"),
+        ("every other Friday 9:00 from today", ["12-11", "12-25"], "every 2 weeks on Friday 09:00"),
+        ("every other Friday 18:00 from today", ["11-27", "12-11"], "every 2 weeks on Friday 18:00"),
+        ("every 2 weeks on Monday 08:00 from 16 November 2026", ["11-30", "12-14"], "every 2 weeks on Monday 08:00"),
+        ("every 3 days 8:00 from 2026-11-29", ["11-29", "12-02"], "every 3 days 08:00"),
+    ],
+)
+def test_what_comes_every_second_time_is_counted_from_the_first(text: str, comes: list[str], back: str) -> None:
+    rule, now, last, came = rule_of(text, NOW), NOW, None, []
+    for _time in comes:
+        last = following(rule, BERLIN, now, last)
+        now = instant(last, BERLIN)
+        came.append(f"{last:%m-%d}")
+        assert latest(rule, BERLIN, now) == last
+        assert latest(rule, BERLIN, now + timedelta(hours=20)) == last
+    assert (came, said(rule)) == (comes, back)
+    assert checked(rule) == rule_of(rule, NOW) == rule
+
+
+def test_every_second_week_goes_on_over_the_turn_of_a_year_with_53_weeks_and_of_the_clocks() -> None:
+    rule, now, came = rule_of("every other Monday 2:30", NOW), NOW, []
+    for _time in range(12):
+        slot = following(rule, BERLIN, now)
+        now = instant(slot, BERLIN)
+        came.append(slot.date())
+    assert {(later - sooner).days for sooner, later in pairwise(came)} == {14}
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("every other Monday from 8 December", "on Monday, 7 December 2026 first, not on Tuesday, 8 December 2026"),
+        ("every other Monday from 28 December", "on Monday, 30 November 2026 first, not on Monday, 28 December 2026"),
+        ("every other Monday from soon", "“soon” is no day"),
+        ("every Monday from 7 December", "not understood"),
+        ("every other weekday", "not understood"),
+        ("every 61 weeks", "2nd to 60th"),
+        ("every 1 weeks", "2nd to 60th"),
+        ("*/5 * * * * /2w+1", "only single times of days"),
+        ("0 9 1 * * /2d+1", "only single times of days"),
+        ("0 9 * * 1 /2w+2", "only single times of days"),
+        ("0 9 * * 1 /99w+2", "only single times of days"),
+        ("0 9 * * 1 /2m+1", "five fields"),
+        ("0 99 * * 1 /2w+1", "five fields"),
+    ],
+)
+def test_what_does_not_come_every_second_time_is_refused(text: str, why: str) -> None:
+    with pytest.raises(Unclear, match=why):
+        rule_of(text, NOW)
 
 
 def test_days_end_at_the_same_time_on_the_wall_and_hours_do_not() -> None:
