@@ -24,14 +24,16 @@ from agents.live.events import (
 from agents.live.keys import kind_of, stream_key
 from agents.live.markdown import split
 from agents.live.snapshot import tip
+from agents.live.steps import words_of
 from agents.live.stream import redis_client
 from agents.services import pick_answer, send_message
 from agents.terminal_text import harmless, styled
 from memory.metadata import MessageMetadata
-from memory.models import LIVE, AgentRun, Source, Thread, ThreadMessage
+from memory.models import LIVE, AgentRun, RunStatus, Source, Thread, ThreadMessage
+from tools.models import ActionStatus
 
 BLOCK_MS = 1000
-MARKS = {"done": "✓", "unknown": "? it is not known whether it happened:"}
+ENDED = {RunStatus.SUCCEEDED: "finished", RunStatus.FAILED: "failed", RunStatus.CANCELLED: "stopped"}
 
 
 class Conversation:
@@ -126,12 +128,11 @@ class Screen:
             case Think(text=text):
                 self._piece(text)
             case ToolStart(tool=tool):
-                self._line(f"  · {tool} …")
-            case ToolComplete(tool=tool, status=status, summary=summary):
-                mark = "↶ undone:" if event.undone else MARKS.get(status, f"✗ {status}")
-                self._line(f"  {mark} {tool} {summary}".rstrip())
+                self._line(f"  · {words_of(tool).doing} …")
+            case ToolComplete():
+                self._line(f"  {_outcome(event)} {event.summary}".rstrip())
             case ApprovalChanged(tool=tool, state="requested"):
-                self._line(f"  ? {tool} waits for your approval, on the page of this conversation")
+                self._line(f"  ? {words_of(tool).deed}: waits for your approval, on the page of this conversation")
             case MessagePosted(source="agent", message_type="text", content=content, metadata=metadata):
                 self._message(content, MessageMetadata.model_validate(metadata).asks or ())
             case MessagePosted(source="error", content=content, metadata={"attempt": attempt, **about}):
@@ -142,7 +143,7 @@ class Screen:
             case RunChanged(pause=float() as seconds) if seconds:
                 self._line(f"  … the model's provider fails and is asked again in {seconds:.0f} s")
             case RunChanged(status=status, cost=cost) if status not in LIVE:
-                self._line(f"  ({status}, {'cost unknown' if cost is None else '$' + cost})")
+                self._line(f"  ({ENDED[RunStatus(status)]}, {'cost unknown' if cost is None else '$' + cost})")
 
     def _piece(self, text: str) -> None:
         self._text += text
@@ -182,6 +183,21 @@ class Screen:
     def _write(self, text: str) -> None:
         self._out.write(text, ending="")
         self._out.flush()
+
+
+def _outcome(event: ToolComplete) -> str:
+    words = words_of(event.tool)
+    match event.status:
+        case _ if event.undone:
+            return f"↶ Taken back: {words.done}"
+        case ActionStatus.DONE:
+            return f"✓ {words.done}"
+        case ActionStatus.UNKNOWN:
+            return f"? It is not known whether it happened: {words.deed}"
+        case ActionStatus.CANCELLED:
+            return f"✗ Left undone: {words.deed}"
+        case _:
+            return f"✗ {words.failed}"
 
 
 def _entries(answer: object) -> Iterator[tuple[bytes, dict[bytes, bytes]]]:

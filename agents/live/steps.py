@@ -131,7 +131,7 @@ def _undo(action: AgentAction) -> str:
 
 def sentence(action: AgentAction) -> tuple[str, str]:
     """Return (verb phrase, icon) for how the call stands now, also for a tool that is gone."""
-    words = registry.words_of(action.tool) or _unknown(action.tool)
+    words = words_of(action.tool)
     if awaits_approval(action):
         return _("Needs your approval:"), words.icon
     if action.status in (*OPEN, ActionStatus.PROPOSED):
@@ -147,18 +147,21 @@ def sentence(action: AgentAction) -> tuple[str, str]:
 
 def told(call: ToolUse, is_error: bool) -> str:
     """Say what a call of the history did, whose action may be gone: "Created a note Shoes"."""
-    words = registry.words_of(call.name) or _unknown(call.name)
+    words = words_of(call.name)
     return f"{words.failed if is_error else words.done} {_subject_of(call.name, call.arguments)}".strip()
 
 
 def intention(action: AgentAction, about: str = "") -> str:
     """Say what the call is to do: "Create a note “Shoes”". about: the name of its target, when it gives an id alone."""
-    words = registry.words_of(action.tool) or _unknown(action.tool)
+    words = words_of(action.tool)
     name = _asked(action) or about
     return f"{words.deed} {name if name.startswith('“') else f'“{name}”'}" if name else words.deed
 
 
-def _unknown(name: str) -> Wording:
+def words_of(name: str) -> Wording:
+    """How to speak of calls of a tool, also of one that is gone."""
+    if known := registry.words_of(name):
+        return known
     shown = {"name": clip(name, 60)}
     return Wording(
         "plug",

@@ -98,9 +98,9 @@ def test_a_conversation_in_the_terminal(user: User, worked: None, types: Callabl
     goal: Goal = GoalFactory.create(user=user, title="Half marathon")
     shown = chat(user, "--goal", str(goal.pk))
     assert shown.startswith("Half marathon.")
-    assert "· create_note …" in shown
-    assert "✓ create_note" in shown
-    assert shown.count("(succeeded, ") == 2
+    assert "· Creating a note …" in shown
+    assert "✓ Created a note" in shown
+    assert shown.count("(finished, ") == 2
     assert Note.objects.filter(thread=goal.thread).exists()
     for answer in ThreadMessage.objects.filter(thread=goal.thread, source="agent", message_type="text"):
         assert shown.count(answer.content) == 1
@@ -163,7 +163,7 @@ def test_a_question_is_answered_by_its_number(
 
 def test_without_a_goal_it_is_the_assistant(user: User, worked: None, types: Callable[..., None]) -> None:
     types("Hello")
-    assert "(succeeded, " in chat(user)
+    assert "(finished, " in chat(user)
     assert AgentRun.objects.get().thread == assistant_of(user).thread
 
 
@@ -211,7 +211,7 @@ def test_the_first_interrupt_stops_the_run_and_the_second_leaves(
         return original(self)
 
     monkeypatch.setattr(terminal.Conversation, "_live", live)
-    assert "(cancelled, " in chat(user)
+    assert "(stopped, " in chat(user)
     assert AgentRun.objects.get().status == RunStatus.CANCELLED
 
 
@@ -219,7 +219,7 @@ def test_what_comes_through_a_pipe_is_one_message(user: User, worked: None, monk
     monkeypatch.setattr("sys.stdin", io.StringIO("# Report\n\nOne.\n\nTwo.\n"))
     shown = chat(user)
     assert ThreadMessage.objects.get(source="user").content == "# Report\n\nOne.\n\nTwo."
-    assert (shown.count("(succeeded, "), ">" in shown) == (1, False)
+    assert (shown.count("(finished, "), ">" in shown) == (1, False)
     monkeypatch.setattr("sys.stdin", io.StringIO("  \n"))
     with pytest.raises(CommandError, match="Write something first"):
         chat(user)
@@ -234,4 +234,4 @@ def test_without_redis_the_answer_comes_from_the_database(
     shown = chat(user)
     answer = ThreadMessage.objects.get(source="agent")
     assert answer.content in shown
-    assert "(succeeded, " in shown
+    assert "(finished, " in shown
