@@ -269,6 +269,24 @@ def test_home_and_the_inbox_show_what_waits(goal: Goal, browser: BrowserOfSomebo
     assert browser.shown == []
 
 
+def test_the_inbox_does_not_show_what_an_agent_has_asked_or_what_waits_for_money(
+    goal: Goal, browser: BrowserOfSomebody, later: Later
+) -> None:
+    client = Client()
+    client.force_login(goal.user)
+    AgentRunFactory(thread=goal.thread, status="waiting_budget", finished_at=None, step=3)
+    other: Goal = GoalFactory(user=goal.user, title="Graz")
+    run = AgentRunFactory(thread=other.thread, status="succeeded", finished_at=timezone.now())
+    ThreadMessageFactory(thread=other.thread, run=run, source="agent", content="Which day?", metadata={"asks": []})
+    later(0.1)
+    client.get("/approvals/")
+    news = client.post("/looking/", {"path": "/approvals/"}).json()
+    later(2)
+    told = sorted(each["body"] for each in browser.shown)
+    assert told == ["It waits for its budget.", "Which day?"]
+    assert len(news["notices"]) == 2
+
+
 def test_quiet_hours_hold_everything_back_until_they_end(
     goal: Goal, browser: BrowserOfSomebody, letters: list[Any], later: Later
 ) -> None:
