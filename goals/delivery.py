@@ -8,7 +8,7 @@ comes in its time.
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -35,9 +35,14 @@ LATEST: Final = timedelta(days=2)
 """What came about earlier is not begun to be sent: quiet hours are over by then, and the feed has named it."""
 LOST: Final = timedelta(minutes=5)
 """After that whoever was about to send is dead. No way takes so long."""
-TRIES: Final = 8
+APART: Final = 3
+"""If more than that are due on one browser at once, one message tells of all of them: quiet hours are over, or there
+was no way to it for a while."""
+TRIES: Final = 11
 PAUSE: Final = timedelta(minutes=1)
-"""Before the second try; it doubles, so the last one is made after two hours. Longer if a push service wants that."""
+"""Before the second try; it doubles up to LONGEST_PAUSE, so the last one is made after some two hours. Longer if a push
+service wants that."""
+LONGEST_PAUSE: Final = timedelta(minutes=16)
 LONGEST: Final = 2 * 3600.0
 """Seconds of such a wish."""
 SECONDS: Final = 30.0
@@ -100,20 +105,31 @@ class _Way:
         mine = Receipt.objects.filter(notice=OuterRef("pk"), channel=self.channel, device=self.device)
         return notices.filter(~Exists(mine.exclude(state=ReceiptState.LATER, next_at__lte=now)))
 
-    def reserve(self, notice: Notice, now: datetime) -> Receipt | None:
-        """None: somebody else has, or it is not to be told any more."""
+    def rests(self, notices: NoticeQuerySet, now: datetime) -> bool:
+        """Whether it is to be left alone for a while: it could not take one of them, and is not to be asked again yet.
+        The others wait with that, and go together."""
+        later = Receipt.objects.filter(channel=self.channel, device=self.device, state=ReceiptState.LATER)
+        return notices.filter(Exists(later.filter(notice=OuterRef("pk"), next_at__gt=now))).exists()
+
+    def reserve(self, notices: Collection[Notice], now: datetime) -> dict[Notice, Receipt]:
+        """Without those that somebody else has reserved, and those that are not to be told any more. All get the same
+        time."""
         fresh = {"whom": self.whom, "state": ReceiptState.RESERVED, "at": now, "created_at": now}
+        mine = {}
         with transaction.atomic():
-            if not Notice.objects.select_for_update(skip_locked=True).filter(OPEN, pk=notice.pk).exists():
-                return None
-            receipt, made = Receipt.objects.get_or_create(
-                notice=notice, channel=self.channel, device=self.device, defaults=fresh
-            )
-            again = Receipt.objects.filter(pk=receipt.pk, state=ReceiptState.LATER, next_at__lte=now)
-            if made or again.update(state=ReceiptState.RESERVED, at=now, tries=F("tries") + 1):
-                receipt.refresh_from_db()
-                return receipt
-        return None
+            free = Notice.objects.select_for_update(skip_locked=True).filter(OPEN)
+            held = {*free.filter(pk__in=[each.pk for each in notices]).values_list("pk", flat=True)}
+            for notice in notices:
+                if notice.pk not in held:
+                    continue
+                receipt, made = Receipt.objects.get_or_create(
+                    notice=notice, channel=self.channel, device=self.device, defaults=fresh
+                )
+                again = Receipt.objects.filter(pk=receipt.pk, state=ReceiptState.LATER, next_at__lte=now)
+                if made or again.update(state=ReceiptState.RESERVED, at=now, tries=F("tries") + 1):
+                    receipt.refresh_from_db()
+                    mine[notice] = receipt
+        return mine
 
 
 def _tell(user: User, turn: _Turn) -> None:
@@ -130,29 +146,39 @@ def _tell(user: User, turn: _Turn) -> None:
         turn.mail_is_down = _mail(user, wanted.filter(~Exists(pushed), at__lte=before))
 
 
-def _push(device: PushDevice, notices: NoticeQuerySet, turn: _Turn) -> None:
-    """Until its push service is busy or silent: the rest comes with the next ticks."""
-    way = _Way(Channel.PUSH, device.name, device.pk)
-    for notice in way.untold(notices, timezone.now()):
-        if turn.is_over():
+def _push(known: PushDevice, notices: NoticeQuerySet, turn: _Turn) -> None:
+    """A few one by one, many in one message, until its push service is busy or silent: the rest comes with the next
+    ticks."""
+    way, now = _Way(Channel.PUSH, known.name, known.pk), timezone.now()
+    if way.rests(notices, now):
+        return
+    due = [*way.untold(notices, now).select_related("thread")]
+    for together in [due] if len(due) > APART else [[each] for each in due]:
+        if turn.is_over() or not _push_one(known, way, together):
             return
-        receipt = way.reserve(notice, timezone.now())
-        if receipt is None:
-            continue
-        outcome = push.send(device, push.of_notice(notice))
-        _note([receipt], outcome)
-        if outcome.state == ReceiptState.GONE:
-            device.delete()
-            return
-        if outcome.is_down:
-            return
+
+
+def _push_one(known: PushDevice, way: _Way, notices: Sequence[Notice]) -> bool:
+    """Whether more can be sent to the device. Its row is held meanwhile, so that of many who look at the clock one has
+    all of them, and read anew: it may have signed out, or renewed its subscription."""
+    with transaction.atomic():
+        device = PushDevice.objects.select_for_update(skip_locked=True).filter(pk=known.pk).first()
+        if device is None:
+            return False
+        mine = way.reserve(notices, timezone.now())
+    if not mine:
+        return True
+    outcome = push.send(device, push.of_notices([*mine]))
+    _note([*mine.values()], outcome)
+    if outcome.state == ReceiptState.GONE:
+        device.delete()
+    return not outcome.is_down and outcome.state != ReceiptState.GONE
 
 
 def _mail(user: User, notices: NoticeQuerySet) -> bool:
     """All that is due in one. True: the mail server does not answer."""
     way, now = _Way(Channel.MAIL, user.email), timezone.now()
-    reserved = [(notice, way.reserve(notice, now)) for notice in way.untold(notices, now)]
-    mine = {notice: receipt for notice, receipt in reserved if receipt}
+    mine = way.reserve(way.untold(notices, now), now)
     if not mine:
         return False
     outcome = notice_mail.send(user, [*mine])
@@ -169,7 +195,8 @@ def _note(receipts: Sequence[Receipt], outcome: Outcome) -> None:
         state = outcome.state
         if state == ReceiptState.LATER and receipt.tries >= TRIES:
             state = ReceiptState.FAILED
-        pause = max(PAUSE * 2 ** (receipt.tries - 1), timedelta(seconds=min(outcome.pause, LONGEST)))
+        ours, theirs = PAUSE * 2 ** (receipt.tries - 1), timedelta(seconds=min(outcome.pause, LONGEST))
+        pause = max(min(ours, LONGEST_PAUSE), theirs)
         next_at = receipt.at + pause if state == ReceiptState.LATER else None
         mine = Receipt.objects.filter(~Q(state=ReceiptState.SHOWN), pk=receipt.pk)
         mine.update(state=state, detail=outcome.detail[:300], next_at=next_at)

@@ -14,7 +14,7 @@ from goals.notice import Glance, Notice, NoticeKind
 HOME: Final = "home"
 """Shows how all goals stand."""
 INBOX: Final = "approvals"
-"""Shows all that waits."""
+"""Shows the calls that wait, not what an agent has asked or a budget holds up."""
 
 
 def looked(user: User, page: ResolverMatch) -> str:
@@ -26,8 +26,8 @@ def looked(user: User, page: ResolverMatch) -> str:
 
 def stands_at(place: str, notice: Notice) -> bool:
     """Whether whoever has that place before their eyes sees it there."""
-    waits = notice.kind == NoticeKind.WAITING
-    return place == HOME or (place == INBOX and waits) or place == str(notice.thread_id)
+    is_call = notice.kind == NoticeKind.WAITING and notice.run is None
+    return place == HOME or (place == INBOX and is_call) or place == str(notice.thread_id)
 
 
 def thread_of(user: User, page: ResolverMatch) -> UUID | None:

@@ -95,7 +95,8 @@ class Receipt(models.Model):
     """That a notice went a way, and what came of it: written before it is sent, so that it is never sent twice.
 
     device: of a push; it outlives its row. whom: the name of the device, or the address of the mail. detail: what went
-    wrong. next_at: of LATER, when it is tried again.
+    wrong. at: when it was last sent, the same for all that one message to a device tells of. next_at: of LATER, when it
+    is tried again.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)

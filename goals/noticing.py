@@ -45,7 +45,7 @@ def settle(user: User | None = None) -> None:
     mine, now = Notice.objects.filter(OPEN, **({"user": user} if user else {})), timezone.now()
     since = Glance.objects.filter(user=OuterRef("user"), at__gte=OuterRef("at"))
     at_place = since.filter(Q(place=HOME) | Q(place=Cast(OuterRef("thread"), CharField())))
-    in_inbox = Q(Exists(since.filter(place=INBOX)), kind=NoticeKind.WAITING)
+    in_inbox = Q(Exists(since.filter(place=INBOX)), kind=NoticeKind.WAITING, run=None)
     _close(mine.filter(Exists(at_place) | in_inbox), seen_at=now)
     _close(mine.filter(~_waits(), kind=NoticeKind.WAITING), settled_at=now)
 

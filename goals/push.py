@@ -5,6 +5,7 @@ import base64
 import hashlib
 import json
 import time
+from collections.abc import Sequence
 from email.utils import parseaddr
 from typing import Final
 from urllib.parse import urlsplit
@@ -24,7 +25,7 @@ from agents.models import DeviceToken
 from agents.providers.errors import retry_after
 from agents.refusals import Refused
 from goals.notice import Notice, NoticeKind, ReceiptState
-from goals.notice_words import link, title
+from goals.notice_words import counted, first_lines, link, page_of, title
 from goals.push_device import PushDevice
 from goals.sending import Outcome
 from memory.secrets import Unreadable, seal, unseal
@@ -61,7 +62,7 @@ class Subscription(BaseModel):
 
 
 class Payload(BaseModel):
-    """All that is pushed. id: of the notice; empty for a trial."""
+    """All that is pushed. id: of the notice, or of the first of several; empty for a trial."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -114,13 +115,15 @@ def register(user: User, given: str, name: str, *, browser: str = "", token: Dev
     return device
 
 
-def of_notice(notice: Notice) -> Payload:
+def of_notices(notices: Sequence[Notice]) -> Payload:
+    """One says itself what it is about. Of several it is told how many they are, and of the first few what they say."""
+    several = len(notices) > 1
     return Payload(
-        id=str(notice.pk),
-        title=clip(visible(title(notice)), TITLE_LENGTH),
-        body=notice.said,
-        url=link(notice),
-        urgent=notice.kind != NoticeKind.FINISHED,
+        id=str(notices[0].pk),
+        title=clip(visible(counted(notices) if several else title(notices[0])), TITLE_LENGTH),
+        body=first_lines(notices) if several else notices[0].said,
+        url=page_of(notices) if several else link(notices[0]),
+        urgent=any(notice.kind != NoticeKind.FINISHED for notice in notices),
     )
 
 

@@ -132,11 +132,11 @@ def notice(request: SignedInRequest, notice_id: UUID) -> HttpResponse:
 @require_POST
 @signed_in
 def notice_shown(request: SignedInRequest, notice_id: UUID) -> HttpResponse:
-    """This browser has shown a notice that was pushed to it."""
+    """This browser has shown a notice that was pushed to it, and with it all of which that message told."""
     mine = PushDevice.objects.for_user(request.user).filter(browser=looks.device_of(request))
-    pushed = Receipt.objects.for_user(request.user).filter(notice=notice_id, channel=Channel.PUSH)
-    if not pushed.filter(device__in=mine.values("pk")).update(state=ReceiptState.SHOWN, next_at=None):
-        raise Http404
+    pushed = Receipt.objects.for_user(request.user).filter(channel=Channel.PUSH, device__in=mine.values("pk"))
+    receipt = get_object_or_404(pushed, notice=notice_id)
+    pushed.filter(at=receipt.at).update(state=ReceiptState.SHOWN, next_at=None)
     return HttpResponse(status=204)
 
 

@@ -269,6 +269,24 @@ def test_home_and_the_inbox_show_what_waits(goal: Goal, browser: BrowserOfSomebo
     assert browser.shown == []
 
 
+def test_the_inbox_does_not_show_what_an_agent_has_asked_or_what_waits_for_money(
+    goal: Goal, browser: BrowserOfSomebody, later: Later
+) -> None:
+    client = Client()
+    client.force_login(goal.user)
+    AgentRunFactory(thread=goal.thread, status="waiting_budget", finished_at=None, step=3)
+    other: Goal = GoalFactory(user=goal.user, title="Graz")
+    run = AgentRunFactory(thread=other.thread, status="succeeded", finished_at=timezone.now())
+    ThreadMessageFactory(thread=other.thread, run=run, source="agent", content="Which day?", metadata={"asks": []})
+    later(0.1)
+    client.get("/approvals/")
+    news = client.post("/looking/", {"path": "/approvals/"}).json()
+    later(2)
+    told = sorted(each["body"] for each in browser.shown)
+    assert told == ["It waits for its budget.", "Which day?"]
+    assert len(news["notices"]) == 2
+
+
 def test_quiet_hours_hold_everything_back_until_they_end(
     goal: Goal, browser: BrowserOfSomebody, letters: list[Any], later: Later
 ) -> None:
@@ -291,10 +309,69 @@ def test_quiet_hours_hold_everything_back_until_they_end(
     assert len(letters) == 1
 
 
-def test_many_look_at_the_clock_at_once_and_each_is_sent_once(
-    goal: Goal, browser: BrowserOfSomebody, letters: list[Any], later: Later
+def test_what_has_piled_up_is_told_by_one_push(
+    goal: Goal, service: PushService, letters: list[Any], later: Later, client: Client
 ) -> None:
-    for n in range(4):
+    client.force_login(goal.user)
+    browser = service.browser(push.public_key())
+    client.post("/settings/notices/devices/", {"subscription": browser.subscription})
+    later(1, tick=False)
+    for n in range(3):
+        finished(goal, f"Answer number {n}. It is good.")
+    failed(GoalFactory(user=goal.user, title="Graz"))
+    asks(GoalFactory(user=goal.user, title="A trip"))
+    assistant = assistant_of(goal.user)
+    assistant.quiet_from, assistant.quiet_to = timezone.now().time(), (timezone.now() + 9 * MINUTE).time()
+    assistant.save()
+    later(5)
+    assert browser.shown == []
+    later(5)
+    [shown] = browser.shown
+    assert shown["title"] == "1 waits for you, 1 failed, 3 finished"
+    waits, graz, first, more = shown["body"].splitlines()
+    assert waits.startswith("A trip: ")
+    assert graz == "Graz: The model gave an empty answer"
+    assert (first, more) == ("Vienna half marathon: Answer number 0", "and 2 more")
+    assert shown["url"] == "/"
+    assert browser.headers[0]["Urgency"] == "high"
+    assert receipts() == [("push", "sent")] * 5
+    other = NoticeFactory(user=goal.user, thread=goal.thread, at=timezone.now())
+    later(1)
+    assert len(browser.shown) == 2
+    assert client.post(f"/notices/{shown['id']}/shown").status_code == 204
+    assert receipts() == [*[("push", "shown")] * 5, ("push", "sent")]
+    assert other.receipts.get().state == "sent"
+    later(15)
+    assert (len(browser.shown), len(letters)) == (2, 1)
+    assert receipts(channel="mail") == [("mail", "sent")] * 6
+
+
+def test_one_push_that_tells_of_several_leads_to_where_all_of_them_are_seen(
+    goal: Goal, browser: BrowserOfSomebody, later: Later, client: Client
+) -> None:
+    client.force_login(goal.user)
+    other: Goal = GoalFactory(user=goal.user)
+    for make, goals, place in (
+        (asks, [goal, other], "/approvals/"),
+        (finished, [goal], f"/goals/{goal.pk}/"),
+        (finished, [goal, other], "/"),
+    ):
+        for n in range(4):
+            make(goals[n % len(goals)])
+        later(1)
+        later(1)
+        assert browser.shown[-1]["url"] == place
+        client.post("/looking/", {"path": place})
+        assert not Notice.objects.open().exists()
+        later(0.1)
+    assert len(browser.shown) == 3
+
+
+@pytest.mark.parametrize(("number", "pushes"), [(3, 3), (12, 1)])
+def test_many_look_at_the_clock_at_once_and_each_is_sent_once(
+    number: int, pushes: int, goal: Goal, browser: BrowserOfSomebody, letters: list[Any], later: Later
+) -> None:
+    for n in range(number):
         finished(goal, f"Answer number {n}. It is good.")
     later(0.5)
 
@@ -308,9 +385,10 @@ def test_many_look_at_the_clock_at_once_and_each_is_sent_once(
         later(minutes, tick=False)
         with ThreadPoolExecutor(4) as pool:
             list(pool.map(look, range(4)))
-    assert len({shown["id"] for shown in browser.shown}) == len(browser.shown) == 4
+    assert len({shown["id"] for shown in browser.shown}) == len(browser.shown) == pushes
+    assert receipts(channel="push") == [("push", "sent")] * number
     links = [line for letter in letters for line in letter.body.splitlines() if "/notices/0" in line]
-    assert len({*links}) == len(links) == 4
+    assert len({*links}) == len(links) == number
 
 
 def test_a_mail_server_that_is_down_is_asked_once_a_tick_and_the_log_says_so(
@@ -335,7 +413,7 @@ def test_a_mail_server_that_is_down_is_asked_once_a_tick_and_the_log_says_so(
     assert len(letters) == 3
 
 
-def test_a_push_service_that_is_busy_is_asked_once_a_tick(
+def test_a_push_service_that_is_busy_is_left_alone_and_then_told_of_all_that_waited(
     goal: Goal, browser: BrowserOfSomebody, service: PushService, later: Later
 ) -> None:
     for n in range(3):
@@ -343,11 +421,16 @@ def test_a_push_service_that_is_busy_is_asked_once_a_tick(
     service.answers = [429, 503]
     later(2)
     assert (service.answers, receipts()) == ([503], [("push", "later")])
-    later()
-    later()
-    assert sorted(receipts()) == [("push", "later"), ("push", "later"), ("push", "sent")]
-    later(2)
-    assert len(browser.shown) == 3
+    failed(goal)
+    later(0.9)
+    assert len(service.answers) == 1
+    later(0.2)
+    assert (service.answers, receipts()) == ([], [("push", "later")] * 4)
+    later(1)
+    assert browser.shown == []
+    later(1)
+    assert [each["title"] for each in browser.shown] == ["1 failed, 3 finished"]
+    assert receipts() == [("push", "sent")] * 4
 
 
 def test_an_upgrade_sends_nobody_mail_about_what_came_before(goal: Goal, letters: list[Any], later: Later) -> None:
