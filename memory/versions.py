@@ -19,7 +19,7 @@ def goes_on(last_editor: str, changed_at: datetime, editor: str) -> bool:
     return last_editor == editor == Author.USER and timezone.now() - changed_at < SITTING
 
 
-def drop_oldest(versions: QuerySet[Any]) -> None:
+def drop_oldest(versions: QuerySet[Any], most: int = VERSIONS) -> None:
     """Of many the oldest go. versions: of one text, the newest first."""
-    too_old = versions.values_list("pk", flat=True)[VERSIONS:]
+    too_old = versions.values_list("pk", flat=True)[most:]
     versions.filter(pk__in=list(too_old)).delete()
