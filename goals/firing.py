@@ -19,6 +19,7 @@ from django.utils import timezone
 from agents.agentable import CHECK_IN, FEED
 from agents.budgets.counting import zone_of
 from agents.engine.posting import post
+from agents.engine.waits import give_way
 from goals import feeds
 from goals.change import has_changed, last_said
 from goals.measuring import count_check_in
@@ -29,7 +30,7 @@ from goals.schedules import next_of, said
 from goals.when import instant, latest
 from memory.marks import mark
 from memory.metadata import MessageMetadata
-from memory.models import Author, Source, Thread, ThreadMessage, Trigger
+from memory.models import AgentRun, Author, RunStatus, Source, Thread, ThreadMessage, Trigger
 from memory.pool import orm_connection
 from tools.seen import ADDRESS
 
@@ -159,20 +160,24 @@ def _result(schedule: Schedule, came: datetime) -> Result | None:
 
 
 def _feed(schedule: Schedule, came: datetime) -> Result | None:
-    """Have the feed written, in a run of its own: an assistant that is at work, or waits, does that first."""
-    if schedule.thread.live_run is not None:
+    """Have the feed written, in a run of its own: an assistant that is at work does that first. One that waits for its
+    user's word, which may take days, gives way; the next look finds the thread free."""
+    thread = schedule.thread
+    if AgentRun.objects.live().filter(thread=thread).exclude(status=RunStatus.WAITING_APPROVAL).exists():
         return None
     with transaction.atomic():
-        feed = feeds.begin(schedule.thread, came)
+        feed = feeds.begin(thread, came)
         if feed is None:
             return Result.UNCHANGED
-        words, told = feeds.material(feed), MessageMetadata(schedule=schedule.pk, feed=feed.pk)
-        schedule.last_run = feed.run = _hand_over(schedule, uuid5(schedule.pk, feed.day.isoformat()), words, told, FEED)
+        if thread.live_run is None:
+            words, told = feeds.material(feed), MessageMetadata(schedule=schedule.pk, feed=feed.pk)
+            feed.run = _hand_over(schedule, uuid5(schedule.pk, feed.day.isoformat()), words, told, FEED)
+            feed.save(update_fields=["run"])
         if feed.run is None:
             transaction.set_rollback(True)  # the day is not taken
-            return None
-        feed.save(update_fields=["run"])
-    return Result.WOKEN
+    give_way(thread)
+    schedule.last_run = feed.run
+    return Result.WOKEN if feed.run else None
 
 
 def _bring(schedule: Schedule, time: str, more: str = "") -> UUID | None:

@@ -100,6 +100,8 @@ LIVE = (
 WAITS = (RunStatus.RETRY_WAIT, RunStatus.WAITING_BUDGET)
 """Let go of until a time, or until something changes; messages that come meanwhile join them."""
 STOPPED = (RunStatus.CANCELLING, RunStatus.CANCELLED)
+GAVE_WAY = "gave_way"
+"""Reason of a run that ends, its calls still waiting for approval, because another is to have its thread."""
 
 
 class Trigger(models.TextChoices):

@@ -21,7 +21,7 @@ from agents.providers.base import Finish, ProviderError, Reply, Trouble, Usage
 from memory.degrade import HISTORY_REFUSED
 from memory.messages import Message, assistant
 from memory.metadata import MessageMetadata
-from memory.models import RunStatus, Source
+from memory.models import GAVE_WAY, RunStatus, Source
 
 UNFINISHED = {
     Finish.LENGTH: "The answer is cut off: the model reached the longest answer it may give.",
@@ -83,6 +83,11 @@ class Ending:
         cell = text_cell(Source.AGENT, text, MessageMetadata(reason="stopped"))
         told = [_told("The user stopped you here.")]
         return cls(RunStatus.CANCELLED, settled, reason="stopped", report=text, messages=told, cells=[cell])
+
+    @classmethod
+    def gave_way(cls, settled: Settled) -> Self:
+        """What it has asked for stays open; nothing is said, for what it waits for is in sight."""
+        return cls(RunStatus.SUCCEEDED, settled, GAVE_WAY)
 
     @classmethod
     def limited(cls, limit: LimitReached, settled: Settled) -> Self:

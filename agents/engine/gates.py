@@ -30,6 +30,10 @@ class Parked(Exception):
         self.in_line = in_line
 
 
+class GivesWay(Exception):
+    """The run ends here, its calls still waiting, because another is to have its thread."""
+
+
 def start(record: Record, call: Call, context: ToolContext) -> bool:
     """D5 of a call that was recorded as intent: only exactly what was approved, as long as what it would change stands
     as it did then, and only while the run goes on. Returns whether it is; else it is answered with the reason.
@@ -58,7 +62,7 @@ def start(record: Record, call: Call, context: ToolContext) -> bool:
 
 def wait(record: Record) -> None:
     """D4: let go of the run until the user decides, unless something came meanwhile: then take in what was decided,
-    and answer the rest as proposed when a message wants to be heard.
+    and answer the rest as proposed when a message wants to be heard or the run is to give way.
 
     Raises:
         Parked: the run is nobody's now.
@@ -75,8 +79,9 @@ def wait(record: Record) -> None:
     record.held.check()
     for call in record.calls:
         _look_up(call)
-        if call.waits and answer.pending:
+        if call.waits and (answer.pending or answer.gives_way):
             call.propose()
+            record.gives_way = answer.gives_way
 
 
 def _let_go(lease: Lease) -> WaitAnswer:

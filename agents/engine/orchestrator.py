@@ -20,7 +20,7 @@ from agents.budgets.worst import NOTHING
 from agents.engine import archiving, bell, journal, payment
 from agents.engine.assemble import Summons, retry_policy, summon
 from agents.engine.endings import Ending
-from agents.engine.gates import Parked
+from agents.engine.gates import GivesWay, Parked
 from agents.engine.journal import Settled
 from agents.engine.leases import Held, leases
 from agents.engine.limits import Limiter, LimitReached
@@ -128,10 +128,8 @@ class Orchestrator:
                 log.info("run settled", status=ending.status, reason=ending.reason, step=progress.step)
                 if ending.status == RunStatus.SUCCEEDED:
                     window, has_sessions = summons.choice.capabilities.context_length, summons.agentable.has_sessions
-                    is_over = summons.context_type == FEED
-                    archiving.watch(
-                        summons.thread, ending.settled.usage, window, has_sessions=has_sessions, is_over=is_over
-                    )
+                    usage, is_over = ending.settled.usage, summons.context_type == FEED
+                    archiving.watch(summons.thread, usage, window, has_sessions=has_sessions, is_over=is_over)
         if progress.metered:
             payment.let_go(lease.run_id)
 
@@ -218,6 +216,8 @@ class Orchestrator:
             if self.held.cut_off:
                 raise HandedOver from None
             return Ending.stopped(self.held.lease.run_id, thinker.settled)
+        except GivesWay:
+            return Ending.gave_way(thinker.settled)
         except LimitReached as limit:
             return Ending.limited(limit, thinker.settled)
         except OutOfBudget as out:

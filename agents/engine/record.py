@@ -36,6 +36,7 @@ class Record:
     pending: whether messages wait for the run.
     has_next_call: whether the model call that follows the current calls was started with the last of them (D7).
     spoken: whether the current step has said something to the user before this worker took it up.
+    gives_way: whether the run ends with this step, for another (`gates.GivesWay`).
     """
 
     summons: Summons
@@ -44,6 +45,7 @@ class Record:
     pending: bool = False
     has_next_call: bool = False
     spoken: bool = False
+    gives_way: bool = False
 
     @property
     def lease(self) -> Lease:
@@ -158,7 +160,7 @@ class Record:
         with self.held.within(call.attempt.tool.timeout_seconds), orm(), transaction.atomic():
             call.result = self.noted(call, effect())
             self._mark([call], orm_connection())
-            ends = self.has_said and self.summons.converses
+            ends = self.gives_way or (self.has_said and self.summons.converses)
             return journal.outcome(
                 self.lease,
                 [call.outcome],

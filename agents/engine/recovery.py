@@ -16,6 +16,7 @@ from agents.engine.steps import Steps
 from memory import pool
 from memory.ids import new_id
 from memory.messages import Message, ToolUse
+from memory.models import GAVE_WAY
 from memory.transcript import Transcript
 from tools.attempts import Attempt, Result
 from tools.base import UNCERTAIN, Effect
@@ -47,12 +48,16 @@ ORDER BY p.decided_at"""
 
 UNKNOWN = "SELECT tool, arguments FROM agent_actions WHERE run_id = %(run)s AND status = 'unknown'"
 
-SPOKEN = """
+# What its step has done before this worker took it up: spoken to its user, begun to give way.
+SAID_OR_GIVEN = f"""
 SELECT EXISTS (
   SELECT FROM memory_threadmessage m JOIN agent_actions a ON a.run_id = m.run_id AND a.step = %(step)s
   WHERE m.run_id = %(run)s AND m.thread_id = %(thread)s AND m.source = 'agent' AND m.message_type = 'text'
-    AND NOT m.metadata ?| ARRAY['interim', 'task', 'schedule'] AND m.created_at >= a.created_at)
-"""
+    AND NOT m.metadata ?| ARRAY['interim', 'task', 'schedule'] AND m.created_at >= a.created_at),
+  EXISTS (
+  SELECT FROM memory_agentrun run JOIN agent_actions a ON a.run_id = run.id AND a.step = %(step)s
+  WHERE run.id = %(run)s AND run.reason = '{GAVE_WAY}' AND a.status = 'proposed' AND a.repeats_id IS NULL)
+"""  # noqa: S608 (a constant)
 
 
 class RecordedCall(NamedTuple):
@@ -106,7 +111,7 @@ def recover(steps: Steps, history: Transcript) -> tuple[ToolUse, ...]:
         _taken_up(steps, row, calls[row.position], history.reply_seq + 1 + row.position)
         for row in RecordedCall.read(OPEN_STEP, where)
     ]
-    steps.record.spoken = bool(pool.execute(SPOKEN, where)[0][0])
+    steps.record.spoken, steps.record.gives_way = pool.execute(SAID_OR_GIVEN, where)[0]
     return reply.calls
 
 

@@ -93,8 +93,12 @@ class Steps:
         Raises:
             Cancelled: the run was stopped; the calls that had not run are answered as such.
             Parked: some of them wait for approval, and so does the run.
+            GivesWay: they go on waiting without it.
         """
         self._answer_all()
+        if self.record.gives_way:
+            self.record.outcomes(self.record.unrecorded)
+            raise gates.GivesWay
         return Answers([call.message for call in self.record.calls], self.record.has_said)
 
     def acted(self, last: bool) -> None:

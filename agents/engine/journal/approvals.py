@@ -10,6 +10,7 @@ from agents.engine.journal.fenced import fenced
 from agents.engine.journal.fragments import FENCE, NEXT_IN_LINE, PULSE, execute, fence_of
 from agents.engine.journal.rows import Lease, LeaseLost, Pulse, WaitAnswer
 from agents.engine.journal.surely import LET_GO, LOCK_THREAD, let_go_by, looked_up
+from memory.models import GAVE_WAY
 
 LOCK_OURS = f"SELECT 1 FROM memory_agentrun run WHERE {FENCE} FOR NO KEY UPDATE"
 
@@ -22,14 +23,17 @@ WITH s AS (
   WHERE t.id = %(thread)s AND a.run_id = %(run)s AND a.step = %(step)s AND a.status = 'intent' GROUP BY t.id),
 r AS (
   UPDATE memory_agentrun AS run SET status = 'waiting_approval', due_at = s.due, lease_token = NULL, lease_until = NULL
-  FROM s WHERE {FENCE} AND run.status = 'running' AND NOT s.pending AND NOT s.decided RETURNING run.id)
-SELECT EXISTS (SELECT FROM r), run.status = 'cancelling', coalesce((SELECT pending FROM s), false), {NEXT_IN_LINE}
+  FROM s WHERE {FENCE} AND run.status = 'running' AND run.reason <> '{GAVE_WAY}' AND NOT s.pending AND NOT s.decided
+  RETURNING run.id)
+SELECT EXISTS (SELECT FROM r), run.status = 'cancelling', coalesce((SELECT pending FROM s), false),
+  run.reason = '{GAVE_WAY}', {NEXT_IN_LINE}
 FROM memory_agentrun run WHERE run.id = %(run)s
 """
 
 
 def wait_for_approval(lease: Lease, on: Connection[Any]) -> WaitAnswer:
-    """D4: let go of the run until its calls are decided, unless a decision, a message or a stop has come already.
+    """D4: let go of the run until its calls are decided, unless a decision, a message or a stop has come already, or
+    it is to give way (`engine.waits.give_way`).
 
     Args:
         on: the connection of an open transaction.
@@ -42,7 +46,7 @@ def wait_for_approval(lease: Lease, on: Connection[Any]) -> WaitAnswer:
 
 
 WAITS = f"""
-SELECT true, false, false, {NEXT_IN_LINE} FROM memory_agentrun run WHERE {LET_GO} AND run.finished_at IS NULL
+SELECT true, false, false, false, {NEXT_IN_LINE} FROM memory_agentrun run WHERE {LET_GO} AND run.finished_at IS NULL
 """
 
 

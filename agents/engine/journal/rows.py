@@ -154,12 +154,13 @@ class ActionOutcome:
 
 
 class WaitAnswer(NamedTuple):
-    """Why a run that wanted to wait for approvals does or does not: `waits`, or what came meanwhile. `in_line` as in
-    `Final`."""
+    """Why a run that wanted to wait for approvals does or does not: `waits`, or what came meanwhile. `gives_way`: it is
+    to end. `in_line` as in `Final`."""
 
     waits: bool
     cancelling: bool
     pending: bool
+    gives_way: bool
     in_line: UUID | None
 
 
