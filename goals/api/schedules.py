@@ -22,6 +22,11 @@ from goals.schedule import Schedule
 
 class ScheduleShape(serializers.ModelSerializer[Schedule]):
     said = serializers.SerializerMethodField(help_text="When it comes, in words")
+    rule = serializers.CharField(
+        help_text="Five fields of cron, in the user's time zone; empty for what comes once. After them “/2w+1” or "
+        "“/3d+0” may stand: only every second week or third day counts, and one, or none, passed from Monday, 1 "
+        "January 2024, until the first of them"
+    )
     last_run = serializers.UUIDField(allow_null=True, help_text="What its last time has begun")
 
     class Meta:
@@ -37,7 +42,7 @@ class ScheduleShape(serializers.ModelSerializer[Schedule]):
 
 
 class ScheduleBody(Strict):
-    time = TextField(max_length=200, help_text='In words ("every weekday 8:00", "in 3 days"), or five fields of cron')
+    time = TextField(max_length=200, help_text='In words ("every weekday 8:00", "in 3 days"), or a `rule`')
     intent = TextField(required=False, max_length=10_000)
     only_if_changed = serializers.BooleanField(required=False)
 
