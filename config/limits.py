@@ -17,6 +17,8 @@ WAYMARK_CHECK_IN_CALLS = _env.int("WAYMARK_CHECK_IN_CALLS", default=3)
 WAYMARK_HEARTBEAT_HOURS = _env.list("WAYMARK_HEARTBEAT_HOURS", cast=float, default=[12, 48, 120])
 # How many calls of its model a feed may take (mission A13).
 WAYMARK_FEED_CALLS = _env.int("WAYMARK_FEED_CALLS", default=5)
+# After how many hours a feed is tried again whose model was away, and then again, as long as that is on its day.
+WAYMARK_FEED_RETRY_HOURS = _env.list("WAYMARK_FEED_RETRY_HOURS", cast=float, default=[1, 2, 4])
 # After so many check-ins in a row without progress the strategy of a measured goal is reviewed (mission H1).
 WAYMARK_FLAT_CHECK_INS = _env.int("WAYMARK_FLAT_CHECK_INS", default=4)
 WAYMARK_TASK_ITERATIONS = _env.int("WAYMARK_TASK_ITERATIONS", default=20)

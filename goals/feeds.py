@@ -14,7 +14,6 @@ from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from agents.agentable import FEED
 from agents.budgets.counting import zone_of
 from agents.live.announce import posted
 from agents.live.stream import publish
@@ -28,7 +27,7 @@ from goals.schedules import next_of
 from goals.updates import Kind, Update, horizon, updates
 from memory.marks import mark, merged
 from memory.metadata import MessageMetadata
-from memory.models import LIVE, AgentRun, Source, Thread, ThreadMessage
+from memory.models import Source, Thread, ThreadMessage
 from memory.news import tell
 from memory.pool import orm_connection
 from memory.text import clip
@@ -138,15 +137,6 @@ def open_feed(user_id: int) -> Feed | None:
 def newest(user: User) -> Feed | None:
     """The last one that was written."""
     return Feed.objects.for_user(user).filter(written_at__isnull=False).order_by("-day").first()
-
-
-def left_unwritten(user: User) -> AgentRun | None:
-    """The run that was to write the newest feed and has ended without one."""
-    last = Feed.objects.for_user(user).first()
-    if last is None or last.written_at:
-        return None
-    runs = AgentRun.objects.filter(thread=last.thread_id, context_type=FEED, created_at__gte=last.created_at)
-    return runs.exclude(status__in=LIVE).order_by("-created_at").first()
 
 
 def dismiss(item: FeedItem) -> None:

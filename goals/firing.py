@@ -16,11 +16,10 @@ from django.db.models import F, Q, Window
 from django.db.models.functions import RowNumber
 from django.utils import timezone
 
-from agents.agentable import CHECK_IN, FEED
+from agents.agentable import CHECK_IN
 from agents.budgets.counting import zone_of
 from agents.engine.posting import post
-from agents.engine.waits import give_way
-from goals import feeds
+from goals import feed_writing
 from goals.change import has_changed, last_said
 from goals.measuring import count_check_in
 from goals.models import Goal
@@ -30,7 +29,7 @@ from goals.schedules import next_of, said
 from goals.when import instant, latest
 from memory.marks import mark
 from memory.metadata import MessageMetadata
-from memory.models import AgentRun, Author, RunStatus, Source, Thread, ThreadMessage, Trigger
+from memory.models import Author, Source, Thread, ThreadMessage, Trigger
 from memory.pool import orm_connection
 from tools.seen import ADDRESS
 
@@ -121,7 +120,10 @@ def _take(schedule: Schedule, now: datetime) -> bool | None:
     zone, came = zone_of(schedule.user_id), schedule.next_at
     if schedule.rule:
         slot = latest(schedule.rule, zone, now)
-        if slot.isoformat() <= schedule.last_slot:  # its user has moved a moment ago
+        if slot.isoformat() <= schedule.last_slot:
+            if schedule.kind == ScheduleKind.FEED:
+                return feed_writing.again(schedule, now)
+            # Its user has moved a moment ago.
             schedule.next_at = next_of(schedule, now)
             schedule.save(update_fields=["next_at"])
             return False
@@ -130,7 +132,8 @@ def _take(schedule: Schedule, now: datetime) -> bool | None:
     result = _result(schedule, came)
     if result is None:
         return False if schedule.kind == ScheduleKind.FEED else None
-    schedule.skipped_from = schedule.next_at if came > schedule.next_at else None
+    is_feed = schedule.kind == ScheduleKind.FEED  # which is looked at between its times, too
+    schedule.skipped_from = schedule.next_at if came > schedule.next_at and not is_feed else None
     schedule.last_at, schedule.last_result = now, result
     schedule.next_at = _next(schedule, now)
     schedule.save()
@@ -140,7 +143,7 @@ def _take(schedule: Schedule, now: datetime) -> bool | None:
 def _result(schedule: Schedule, came: datetime) -> Result | None:
     """Wake the agent if there is a reason to. None: it cannot be woken now."""
     if schedule.kind == ScheduleKind.FEED:
-        return _feed(schedule, came)
+        return feed_writing.at_its_hour(schedule, came)
     if Goal.objects.filter(thread=schedule.thread_id).exclude(archived_at=None).exists():
         return Result.UNCHANGED
     if schedule.only_if_changed and not has_changed(schedule.thread_id):
@@ -159,27 +162,6 @@ def _result(schedule: Schedule, came: datetime) -> Result | None:
     return Result.WOKEN
 
 
-def _feed(schedule: Schedule, came: datetime) -> Result | None:
-    """Have the feed written, in a run of its own: an assistant that is at work does that first. One that waits for its
-    user's word, which may take days, gives way; the next look finds the thread free."""
-    thread = schedule.thread
-    if AgentRun.objects.live().filter(thread=thread).exclude(status=RunStatus.WAITING_APPROVAL).exists():
-        return None
-    with transaction.atomic():
-        feed = feeds.begin(thread, came)
-        if feed is None:
-            return Result.UNCHANGED
-        if thread.live_run is None:
-            words, told = feeds.material(feed), MessageMetadata(schedule=schedule.pk, feed=feed.pk)
-            feed.run = _hand_over(schedule, uuid5(schedule.pk, feed.day.isoformat()), words, told, FEED)
-            feed.save(update_fields=["run"])
-        if feed.run is None:
-            transaction.set_rollback(True)  # the day is not taken
-    give_way(thread)
-    schedule.last_run = feed.run
-    return Result.WOKEN if feed.run else None
-
-
 def _bring(schedule: Schedule, time: str, more: str = "") -> UUID | None:
     """Hand over what is to be done, and more; returns the run that does it."""
     typed = ADDRESS.findall(schedule.intent) if schedule.author == Author.USER else []
@@ -187,19 +169,17 @@ def _bring(schedule: Schedule, time: str, more: str = "") -> UUID | None:
     if schedule.sources:
         mark(schedule.thread_id, schedule.sources, orm_connection())
     words = f"{schedule.intent or INTENTS.get(ScheduleKind(schedule.kind), LOOK)}\n\n{more}".strip()
-    return _hand_over(schedule, uuid5(schedule.pk, time), words, told, CHECK_IN)
+    return _hand_over(schedule, uuid5(schedule.pk, time), words, told)
 
 
-def _hand_over(
-    schedule: Schedule, message_id: UUID, words: str, told: MessageMetadata, context_type: str
-) -> UUID | None:
+def _hand_over(schedule: Schedule, message_id: UUID, words: str, told: MessageMetadata) -> UUID | None:
     with transaction.atomic():
         posted = post(
             schedule.thread,
             words,
             source=Source.AGENT,
             trigger=Trigger.SCHEDULE,
-            context_type=context_type,
+            context_type=CHECK_IN,
             metadata=told,
             client_id=message_id,
             most=settings.WAYMARK_MAX_QUEUED_PER_USER,
@@ -213,6 +193,8 @@ def _hand_over(
 
 
 def _next(schedule: Schedule, now: datetime) -> datetime | None:
+    if schedule.kind == ScheduleKind.FEED:
+        return feed_writing.next_look(schedule, now)
     if schedule.rule:
         return next_of(schedule, now)
     return now + pause_of(schedule.thread_id, now) if schedule.kind == ScheduleKind.HEARTBEAT else None

@@ -10,6 +10,7 @@ from django.contrib.auth.models import User
 from django.db.models import Sum
 from django.utils.translation import gettext as _
 
+from agents.agentable import FEED
 from agents.services import NOTICE
 from goals.context import Place, month_start
 from goals.headline import SHORTEST, headline
@@ -82,7 +83,7 @@ def _of_update(place: Place, update: Update) -> Step:
 
 def needs(user: User, places: Mapping[UUID, Place]) -> list[Need]:
     """NEEDS calls that wait for the person's word, as many questions, runs that wait for money, then threads whose last
-    word is an error that may be tried again, and where nothing runs."""
+    word is an error that may be tried again, and where nothing runs. Of a feed that is said elsewhere."""
     return _asked(user, places) + _questions(user, places) + _waits(user, places) + _failures(user, places)
 
 
@@ -119,11 +120,12 @@ def _wait(place: Place, told: ThreadMessage | None) -> Need:
 
 def _failures(user: User, places: Mapping[UUID, Place]) -> list[Need]:
     last = ThreadMessage.objects.for_user(user).exclude(NOTICE).filter(thread__in=places, thread__live_run=None)
-    newest = last.order_by("thread", "-position").distinct("thread").select_related("thread")
+    newest = last.order_by("thread", "-position").distinct("thread").select_related("thread", "run")
     return [
         Need(places[message.thread_id], message.content, message)
         for message in newest
         if message.source == Source.ERROR and message.metadata.get("retryable")
+        if message.run is None or message.run.context_type != FEED
     ]
 
 

@@ -46,6 +46,7 @@ urlpatterns = [
     path("goals/new/", goals.goal_new, name="goal_new"),
     path("goals/<uuid:goal_id>/", chat.goal, name="goal"),
     path("feed/", feed.feed, name="feed"),
+    path("feed/try", feed.feed_try, name="feed_try"),
     path("feed/<uuid:feed_id>/discuss", feed.feed_discuss, name="feed_discuss"),
     path("feed/items/<uuid:item_id>/discuss", feed.item_discuss, name="item_discuss"),
     path("feed/items/<uuid:item_id>/dismiss", feed.item_dismiss, name="item_dismiss"),

@@ -11,13 +11,14 @@ from email.utils import parsedate_to_datetime
 from agents.providers.base import NOTHING_USED, ProviderError, Trouble, Usage
 from memory.text import clip
 
-_RETRYABLE = {
+RETRYABLE = {
     Trouble.UNREACHABLE,
     Trouble.TIMEOUT,
     Trouble.OVERLOADED,
     Trouble.RATE_LIMITED,
     Trouble.BROKEN_STREAM,
 }
+"""What may pass by waiting."""
 _HEADLINES = {
     Trouble.UNREACHABLE: "The model's server could not be reached",
     Trouble.TIMEOUT: "The model's server did not answer in time",
@@ -121,7 +122,7 @@ def failure(
     spoken = clip(scrub(_ERRNO.sub("", words), key), 400)
     end = "" if spoken.endswith((".", "!", "?", "…")) else "."
     message = f"{_HEADLINES[trouble]}: {spoken}{end}" if spoken else f"{_HEADLINES[trouble]}."
-    retryable = trouble in _RETRYABLE if retryable is None else retryable
+    retryable = trouble in RETRYABLE if retryable is None else retryable
     return ProviderError(
         trouble,
         message,
@@ -169,7 +170,7 @@ def from_frame(error: object, key: str, usage: Usage) -> ProviderError:
         words or "no reason given",
         key=key,
         usage=usage,
-        retryable=known and trouble in _RETRYABLE,
+        retryable=known and trouble in RETRYABLE,
         status=status,
     )
 
@@ -220,7 +221,7 @@ def _positive(seconds: float) -> float | None:
 
 def _trouble_of(status: int, hints: str) -> Trouble:
     named = next((trouble for trouble, words in _WORDS if _found(words, hints)), None)
-    if status in _FINAL and named in _RETRYABLE:
+    if status in _FINAL and named in RETRYABLE:
         named = None
     if (status == 429 or status >= 500) and named is Trouble.TOO_LONG and _found(_TOO_LONG, hints):
         return Trouble.TOO_LONG

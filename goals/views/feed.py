@@ -12,7 +12,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from agents.live.turns import where_of_messages
 from agents.signed_in import SignedInRequest, signed_in
-from goals import feeds
+from goals import feed_writing, feeds
 from goals.feed import Feed, FeedItem, Rating
 from goals.feed_shown import shown
 from goals.feeds import hour_of
@@ -31,7 +31,17 @@ def feed(request: SignedInRequest) -> HttpResponse:
     page = Paginator(written, DAYS).get_page(request.GET.get("page"))
     days = shown(page.object_list, dismissed=True)
     shown_page = {"here": "home", "days": days, "page": page, "hour": hour_of(request.user)}
-    return render(request, "feed.html", shown_page | {"unwritten": feeds.left_unwritten(request.user)})
+    return render(request, "feed.html", shown_page | {"missing": feed_writing.unwritten(request.user)})
+
+
+@require_POST
+@signed_in
+def feed_try(request: SignedInRequest) -> HttpResponse:
+    if feed_writing.try_now(request.user):
+        messages.success(request, _("Your assistant takes it up."))
+    else:
+        messages.info(request, _("There is no feed of today left to write."))
+    return _back(request)
 
 
 @require_POST
@@ -85,4 +95,8 @@ def _item(request: SignedInRequest, item_id: UUID) -> FeedItem:
 
 def _done(request: SignedInRequest, item_id: UUID, what: Callable[[FeedItem], None]) -> HttpResponse:
     what(_item(request, item_id))
+    return _back(request)
+
+
+def _back(request: SignedInRequest) -> HttpResponse:
     return redirect("feed" if request.POST.get("next") == "feed" else "home")

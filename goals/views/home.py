@@ -15,7 +15,7 @@ from agents.costs import spent_since
 from agents.refusals import Refused
 from agents.services import assistant_of, send_message
 from agents.signed_in import SignedInRequest, signed_in
-from goals import feeds, looks
+from goals import feed_writing, feeds, looks
 from goals.context import all_places, build, places_of
 from goals.feed_shown import shown
 from goals.forms import MessageForm
@@ -51,6 +51,7 @@ def home(request: SignedInRequest) -> HttpResponse:
             "greeting": greeting(timezone.localtime().hour),
             "now": timezone.localtime(),
             "feed": feed,
+            "missing": feed_writing.unwritten(request.user),
             "since": since,
             "any_news": bool(news),
             "fresh": [step for step in steps if step.place.thread in news],

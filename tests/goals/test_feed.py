@@ -150,6 +150,7 @@ def test_a_feed_that_its_model_did_not_write_is_said_to_be_missing(goal: Goal, c
     assert feeds.begin(thread, timezone.now()) is not None
     assert "no feed came of it" not in client.get("/feed/").text
     run = AgentRunFactory.create(thread=thread, context_type="feed_generation", status="running")
+    Feed.objects.update(run=run.pk)
     assert "no feed came of it" not in client.get("/feed/").text
     AgentRun.objects.filter(pk=run.pk).update(status="succeeded", finished_at=timezone.now())
     page = client.get("/feed/").text
