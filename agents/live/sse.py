@@ -9,6 +9,7 @@ from uuid import UUID
 
 from django.http import StreamingHttpResponse
 
+from agents.live.heard import Heard
 from agents.live.hub import Arrival, Closed, Feed, hub
 from agents.live.keys import kind_of
 from agents.live.offload import offload
@@ -68,21 +69,27 @@ async def _seated(user_id: int, chunks: AsyncGenerator[bytes]) -> AsyncGenerator
 
 async def _chunks(thread_id: UUID, after: str, allowed: Allowed | None) -> AsyncGenerator[bytes]:
     """End with a client that takes more than ten seconds for a chunk, too: it comes back with its last id."""
-    leave = Pass(allowed)
+    leave, heard = Pass(allowed), Heard(thread_id)
     async with hub().attach(thread_id, after) as feed:
         greeted = feed.resumed
         if greeted:
             yield _hello(after)
+            await offload(heard.begin)
         while await leave.valid():
             try:
                 arrived = await feed.arrivals(HEARTBEAT_SECONDS)
             except Closed:
                 return
             if any(each.is_reset for each in arrived):
+                await offload(heard.begin)
                 chunk = await _anew(feed, thread_id, greeted)
                 greeted = True
             else:
                 chunk = b"".join(map(_event, arrived)) or HEARTBEAT
+                for each in arrived:
+                    heard.hear(each.payload)
+                if heard.is_live and not arrived:
+                    await offload(heard.look)
             handed_over = time.monotonic()
             yield chunk
             if time.monotonic() - handed_over > SLOW_SECONDS:

@@ -16,6 +16,7 @@ from django.utils.translation import gettext as _
 
 from agents.live import frames, screens
 from agents.live.events import ends_text
+from agents.live.heard import SILENT_SECONDS, Heard
 from agents.live.hub import Arrival, Feed, hub
 from agents.live.keys import kind_of, order
 from agents.live.offload import offload
@@ -36,6 +37,7 @@ class Viewer:
         self._thread = thread
         self._send = send
         self._sent = frames.Sent()
+        self._heard = Heard(thread.pk)
         self._text: Partial | None = None
         self._torn = False
         self._text_from = ""
@@ -50,17 +52,21 @@ class Viewer:
         async with hub().attach(self._thread.pk, after) as feed:
             if feed.resumed:
                 self._take_up_text(await offload(place, self._thread.pk))
+                await offload(self._heard.begin)
             while True:
                 batch = await self._next(feed)
-                if any(each.is_reset for each in batch):
+                if not batch:
+                    await offload(self._heard.look)
+                elif any(each.is_reset for each in batch):
                     await self._start_over(feed, after)
                 else:
                     await self._tell(batch)
 
     async def _next(self, feed: Feed) -> list[Arrival]:
-        """Return what has arrived: at once, but text alone not before it is time to draw it again."""
-        batch = await feed.arrivals()
-        while all(kind_of(each.payload) == "think" for each in batch):
+        """Return what has arrived: at once, but text alone not before it is time to draw it again. Nothing, when a live
+        run falls silent."""
+        batch = await feed.arrivals(SILENT_SECONDS if self._heard.is_live else None)
+        while batch and all(kind_of(each.payload) == "think" for each in batch):
             pause = self._redraw_at - time.monotonic()
             more = await feed.arrivals(pause) if pause > 0 else []
             if not more:
@@ -74,6 +80,7 @@ class Viewer:
 
     async def _start_over(self, feed: Feed, after: str) -> None:
         """Draw everything new. A page that is ahead of the stream (another Redis) loads itself again."""
+        await offload(self._heard.begin)
         screen = await offload(_whole, self._thread)
         feed.skip_to(screen.where.cursor)
         if screen.where.cursor and order(after) > order(screen.where.cursor):
@@ -87,6 +94,7 @@ class Viewer:
         """Send one frame for all of `batch`."""
         events = [(each, orjson.loads(each.payload)) for each in batch]
         for arrival, event in events:
+            self._heard.hear(arrival.payload)
             if order(arrival.id) > order(self._text_from):
                 self._write(event)
         seq = batch[-1].id

@@ -13,7 +13,7 @@ from channels.db import database_sync_to_async
 from django.contrib.auth.models import User
 from django.test import Client
 
-from agents.live import consumers, frames, wire
+from agents.live import consumers, frames, viewer, wire
 from agents.live.announce import posted
 from agents.live.events import ToolStart
 from agents.live.keys import order, stream_key
@@ -174,6 +174,26 @@ async def test_what_is_said_late_of_a_run_leaves_the_text_on_its_way_alone(goal:
     await off_loop(finish, goal.thread_id, UUID(int=1))
     await off_loop(say, goal.thread_id, token(2), run=run.pk)
     await page.frames_until(tokens(1, 2).strip())
+    await page.close()
+
+
+async def test_an_end_that_nobody_told_of_is_seen_after_a_silence(
+    goal: Goal, run: AgentRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its worker died between the commit and the word of it."""
+    monkeypatch.setattr(viewer, "SILENT_SECONDS", 0.05)
+    page = Page(goal.user, goal.thread_id)
+    assert await page.open()
+    await page.hello(await off_loop(tip, goal.thread_id))
+    await off_loop(say, goal.thread_id, "One", run=run.pk)
+    await page.frames_until("One")
+    assert await page.is_quiet(), "it is at work"
+    await db(ThreadMessageFactory, thread=goal.thread, run=run, source=Source.AGENT, content="One two")
+    await db(AgentRun.objects.filter(pk=run.pk).update, status=RunStatus.SUCCEEDED)
+    come = await page.frames_until("One two")
+    assert "aria-busy" not in come
+    assert "data-stop" not in come
+    assert await page.is_quiet(), "it is told once"
     await page.close()
 
 

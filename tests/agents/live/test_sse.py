@@ -17,7 +17,7 @@ from agents.live.snapshot import tip
 from agents.live.sse import event_stream
 from agents.live.stream import redis_client
 from goals.models import Goal
-from memory.models import RunStatus, Thread
+from memory.models import AgentRun, RunStatus, Thread
 from tests.agents.live.looks import USER, finish, off_loop, say, token, tokens
 from tests.factories import AgentRunFactory, GoalFactory, ThreadMessageFactory, UserFactory, bearer
 
@@ -178,6 +178,24 @@ async def test_REN_03_two_runs_during_the_gap_are_both_told(thread: Thread) -> N
         ("think", str(second.pk)),
         ("run", str(second.pk)),
     ]
+    await stream.close()
+
+
+@pytest.mark.parametrize("resumes", [True, False], ids=["from a place", "from the start"])
+async def test_a_wait_that_nobody_told_of_is_told_after_a_silence(
+    thread: Thread, monkeypatch: pytest.MonkeyPatch, resumes: bool
+) -> None:
+    """Its worker died between the commit and the word of it."""
+    monkeypatch.setattr(sse, "HEARTBEAT_SECONDS", 0.02)
+    run = await off_loop_db(AgentRunFactory, thread=thread, status=RunStatus.RUNNING)
+    stream = await opened(thread, await off_loop(tip, thread.pk) if resumes else "")
+    await stream.frames(1 if resumes else 2)
+    await off_loop(say, thread.pk, "Shall I?", run=run.pk)
+    assert (await stream.frame())["event"] == "think"
+    await off_loop_db(AgentRun.objects.filter(pk=run.pk).update, status=RunStatus.WAITING_APPROVAL)
+    async with asyncio.timeout(20):
+        told = (await stream.frame())["data"]
+    assert (told["run"], told["status"]) == (str(run.pk), "waiting_approval")
     await stream.close()
 
 
