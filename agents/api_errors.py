@@ -15,6 +15,7 @@ from memory.learnings import LearningRefused
 from memory.notes import NoteRefused
 from memory.pool import DATABASE_AWAY
 from memory.skill_files import SkillRefused
+from memory.skills import SkillTaken
 from memory.text import clean_json
 from tools.files import FileRefused
 from tools.parts import RecordRefused
@@ -44,6 +45,8 @@ def exception_handler(problem: Exception, context: dict[str, object]) -> Respons
             return _answer(problem.status_code, _code(problem), str(problem.detail), headers=_headers(problem))
         case Refused():
             return _answer(STATUSES.get(problem.code, 400), problem.code, problem.message)
+        case SkillTaken():
+            return _answer(409, "skill_taken", str(problem))
         case NoteRefused() | DocumentRefused() | SkillRefused() | LearningRefused() | FileRefused() | RecordRefused():
             return _answer(400, "invalid", str(problem))
         case Http404():

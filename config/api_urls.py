@@ -15,7 +15,7 @@ from agents.api.mcp import AcceptMcpTools, CheckMcpServer, McpServers, OneMcpSer
 from agents.api.models import Models
 from agents.api.plans import AssistantPlan
 from agents.api.prices import OnePrice, Prices
-from agents.api.skills import OneSkill, Skills, SkillZip
+from agents.api.skills import OneSkill, RestoreSkill, Skills, SkillVersions, SkillZip
 from agents.api.threads import AssistantEvents, AssistantMessages
 from goals.api.actions import Actions
 from goals.api.costs import Costs
@@ -80,6 +80,10 @@ urlpatterns = declared(
         path("messages/<id:message_id>/relied-on", MessageReliedOn.as_view(), name="message_relied_on"),
         path("skills", Skills.as_view(), name="skills"),
         path("skills/<id:skill_id>", OneSkill.as_view(), name="skill"),
+        path("skills/<id:skill_id>/versions", SkillVersions.as_view(), name="skill_versions"),
+        path(
+            "skills/<id:skill_id>/versions/<id:skill_version_id>/restore", RestoreSkill.as_view(), name="skill_restore"
+        ),
         path("skills/<id:skill_id>/zip", SkillZip.as_view(), name="skill_zip"),
         path("goals/<id:goal_id>/schedules", GoalSchedules.as_view(), name="goal_schedules"),
         path("agent/schedules", AssistantSchedules.as_view(), name="agent_schedules"),

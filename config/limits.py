@@ -55,6 +55,8 @@ WAYMARK_SKILL_LENGTH = _env.int("WAYMARK_SKILL_LENGTH", default=18_000)
 WAYMARK_SKILL_BYTES = _env.int("WAYMARK_SKILL_BYTES", default=1_048_576)
 WAYMARK_SKILL_UNPACKED_BYTES = _env.int("WAYMARK_SKILL_UNPACKED_BYTES", default=2_000_000)
 WAYMARK_SKILL_FILES = _env.int("WAYMARK_SKILL_FILES", default=100)
+# What of a request is no file; a skill that is to replace another comes in base64, after it was asked about. Bytes.
+DATA_UPLOAD_MAX_MEMORY_SIZE = max(2_000_000, WAYMARK_SKILL_BYTES * 3 // 2)
 
 # Staff are warned when less is free on a disk that Waymark writes to. Bytes.
 WAYMARK_DISK_LOW = _env.int("WAYMARK_DISK_LOW", default=2_000_000_000)

@@ -1,6 +1,6 @@
-"""The history of a note or a document, for its page: who changed what when, the newest first (mission E1)."""
+"""The history of a note, a document or a skill, for its page: who changed what when, the newest first (mission E1)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from difflib import SequenceMatcher
@@ -8,7 +8,9 @@ from itertools import pairwise
 from typing import Final
 from uuid import UUID
 
-from memory.models import Author, Document, Note
+from django.template.defaultfilters import filesizeformat
+
+from memory.models import Author, Document, Note, Skill
 from memory.text import clip
 
 LONGEST: Final = 160
@@ -57,6 +59,20 @@ def document_history(document: Document) -> list[Edit]:
     now = State(None, document.edited_by, document.updated_at, document.text.splitlines())
     before = [State(each.pk, each.author, each.written_at, each.text.splitlines()) for each in document.versions.all()]
     return _edits([now, *before])
+
+
+def skill_history(skill: Skill) -> list[Edit]:
+    sizes = {file.path: len(file.content) for file in skill.files.all()}
+    now = State(None, Author.USER, skill.updated_at, _lines(skill.text, sizes))
+    before = [
+        State(each.pk, Author.USER, each.written_at, _lines(each.text, each.sizes)) for each in skill.versions.all()
+    ]
+    return _edits([now, *before])
+
+
+def _lines(text: str, sizes: Mapping[str, int]) -> list[str]:
+    """Of a skill: its text, and its files with their sizes."""
+    return [*text.splitlines(), *(f"{path}, {filesizeformat(size)}" for path, size in sizes.items())]
 
 
 def _edits(states: Sequence[State]) -> list[Edit]:

@@ -94,6 +94,7 @@ urlpatterns = [
     path("memory/skills/<uuid:skill_id>/", skills.skill, name="skill"),
     path("memory/skills/<uuid:skill_id>/switch/", skills.skill_switch, name="skill_switch"),
     path("memory/skills/<uuid:skill_id>/agents/", skills.skill_agents, name="skill_agents"),
+    path("memory/skills/<uuid:skill_id>/restore/<uuid:version_id>/", skills.skill_restore, name="skill_restore"),
     path("memory/skills/<uuid:skill_id>/delete/", skills.skill_delete, name="skill_delete"),
     path("memory/skills/<uuid:skill_id>/skill.zip", skills.skill_zip, name="skill_zip"),
     path("memory/<str:name>/", documents.document, name="document"),

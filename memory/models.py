@@ -30,7 +30,12 @@ from memory.note import (
     NoteVersion as NoteVersion,
 )
 from memory.owned import OwnedQuerySet as OwnedQuerySet
-from memory.skill import Skill as Skill, SkillFile as SkillFile, SkillOff as SkillOff
+from memory.skill import (
+    Skill as Skill,
+    SkillFile as SkillFile,
+    SkillOff as SkillOff,
+    SkillVersion as SkillVersion,
+)
 
 
 class ThreadQuerySet(OwnedQuerySet["Thread"]):

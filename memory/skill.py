@@ -1,5 +1,8 @@
 """Skills: how something is done, written down once, read by agents when they need it (mission E1)."""
 
+import io
+import zipfile
+
 from django.conf import settings
 from django.db import models
 from django.db.models.functions import Now
@@ -60,6 +63,33 @@ class SkillFile(models.Model):
             return bytes(self.content).decode()
         except UnicodeDecodeError:
             return None
+
+
+class SkillVersion(models.Model):
+    """What a skill was until something else took its place, all of its files with it.
+
+    files: a zip of them. is_on: its user had read it then, and let agents use it.
+    """
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    skill = models.ForeignKey(Skill, models.CASCADE, related_name="versions", db_index=False)
+    text = models.TextField()
+    files = models.BinaryField()
+    is_on = models.BooleanField()
+    written_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["-written_at"]
+        indexes = [models.Index(fields=["skill", "-written_at"])]
+
+    def __str__(self) -> str:
+        return f"{self.skill_id} ({self.written_at:%Y-%m-%d %H:%M})"
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Bytes of each file, by its path."""
+        with zipfile.ZipFile(io.BytesIO(self.files)) as archive:
+            return {entry.filename: entry.file_size for entry in archive.infolist()}
 
 
 class SkillOff(models.Model):

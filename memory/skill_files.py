@@ -113,6 +113,12 @@ def packed(files: Iterable[tuple[str, bytes]]) -> bytes:
     return out.getvalue()
 
 
+def opened(zipped: bytes) -> dict[str, bytes]:
+    """The files in a zip that `packed` has made."""
+    with zipfile.ZipFile(io.BytesIO(zipped)) as archive:
+        return {path: archive.read(path) for path in archive.namelist()}
+
+
 def _said(front: str) -> Mapping[object, object]:
     try:
         said = yaml.load(front, _Plain)  # noqa: S506 (a SafeLoader)

@@ -10,50 +10,109 @@ from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 from django.db.models.functions import Now
 
-from memory.models import Skill, SkillFile, SkillOff, Thread
-from memory.skill_files import MANIFEST, Folder, SkillRefused, manifest, packed, read
+from memory.models import Skill, SkillFile, SkillOff, SkillVersion, Thread
+from memory.skill_files import MANIFEST, Folder, SkillRefused, manifest, opened, packed, read
 from memory.text import clean
+from memory.versions import drop_oldest
+
+VERSIONS: Final = 10
+"""Of one skill; each has all of its files."""
 
 
-def add_skill(user: User, upload: bytes) -> Skill:
+class SkillTaken(SkillRefused):
+    """Its user has another one of that name, which it may replace."""
+
+    def __init__(self, skill: Skill) -> None:
+        super().__init__(f"You have a skill {skill.name!r} already, which says something else. It can be replaced.")
+        self.skill = skill
+
+
+def add_skill(user: User, upload: bytes, *, replace: bool = False) -> Skill:
     """Take in a zip of a skill, or a SKILL.md. It is off until its user has looked at it and switches it on.
 
+    Args:
+        replace: put it in the place of the user's skill of that name, if there is one. The same agents may use it then,
+            and what that said is kept.
+
     Raises:
-        SkillRefused: it cannot be read as one, or the user has one of that name, or too many.
+        SkillTaken: the user has one of that name, which says something else.
+        SkillRefused: it cannot be read as one, or the user has the very same, or too many.
     """
     folder = read(upload)
     found = manifest(folder.text)
     with transaction.atomic():
         User.objects.select_for_update(no_key=True).get(pk=user.pk)
         mine = Skill.objects.for_user(user)
-        if mine.filter(name=found.name).exists():
-            raise SkillRefused(f"You have a skill {found.name!r} already. Delete it first, or change it on its page.")
+        there = mine.select_for_update().filter(name=found.name).first()
+        if there and replace:
+            _become(there, folder, is_on=False)
+            return there
+        if there and folder == _folder(there):
+            raise SkillRefused(f"You have this very skill {found.name!r} already.")
+        if there:
+            raise SkillTaken(there)
         if mine.count() >= settings.WAYMARK_SKILLS:
             raise SkillRefused(f"At most {settings.WAYMARK_SKILLS} skills are kept. Delete one first.")
-        return _created(user, folder, found.name, found.description)
-
-
-def _created(user: User, folder: Folder, name: str, description: str) -> Skill:
-    skill = Skill.objects.create(user=user, name=name, description=description, text=folder.text)
-    files = [SkillFile(skill=skill, path=path, content=content) for path, content in folder.files.items()]
-    SkillFile.objects.bulk_create(files)
-    return skill
+        skill = Skill.objects.create(user=user, name=found.name, description=found.description, text=folder.text)
+        _keep_files(skill, folder)
+        return skill
 
 
 def change_skill(skill: Skill, text: str) -> None:
-    """Let its SKILL.md say something else. Its files stay, and so does whether it is on: its user wrote this.
+    """Let its SKILL.md say something else. Its files stay, and so does whether it is on: its user wrote this. What it
+    said is kept.
 
     Raises:
-        SkillRefused: as `add_skill`.
+        SkillRefused: it is none, or the user has another one of that name.
     """
-    text = clean(text)
-    found = manifest(text)
-    skill.name, skill.description, skill.text, skill.updated_at = found.name, found.description, text, Now()
+    with transaction.atomic():
+        there = Skill.objects.select_for_update().get(pk=skill.pk)
+        _become(there, Folder(clean(text), _folder(there).files), is_on=there.is_on)
+
+
+def restore_skill(version: SkillVersion) -> None:
+    """Let a skill be again what it was once, and on if it was. How it stands now is kept.
+
+    Raises:
+        SkillRefused: as `change_skill`.
+    """
+    with transaction.atomic():
+        there = Skill.objects.select_for_update().get(pk=version.skill_id)
+        _become(there, Folder(version.text, opened(bytes(version.files))), is_on=version.is_on)
+
+
+def _become(skill: Skill, folder: Folder, *, is_on: bool) -> None:
+    """Within a transaction that has locked it. One that is this already stays as it is."""
+    found, before = manifest(folder.text), _folder(skill)
+    if folder == before:
+        return
+    SkillVersion.objects.create(
+        skill=skill,
+        text=before.text,
+        files=packed(before.files.items()),
+        is_on=skill.is_on,
+        written_at=skill.updated_at,
+    )
+    drop_oldest(skill.versions.all(), VERSIONS)
+    skill.name, skill.description, skill.text = found.name, found.description, folder.text
+    skill.is_on, skill.updated_at = is_on, Now()
     try:
         with transaction.atomic():
-            skill.save(update_fields=["name", "description", "text", "updated_at"])
+            skill.save(update_fields=["name", "description", "text", "is_on", "updated_at"])
     except IntegrityError as taken:
         raise SkillRefused(f"You have a skill {found.name!r} already.") from taken
+    if folder.files != before.files:
+        skill.files.all().delete()
+        _keep_files(skill, folder)
+
+
+def _folder(skill: Skill) -> Folder:
+    return Folder(skill.text, {file.path: bytes(file.content) for file in skill.files.all()})
+
+
+def _keep_files(skill: Skill, folder: Folder) -> None:
+    files = [SkillFile(skill=skill, path=path, content=content) for path, content in folder.files.items()]
+    SkillFile.objects.bulk_create(files)
 
 
 def switch_skill(skill: Skill, *, on: bool) -> None:
@@ -75,7 +134,8 @@ def delete_skill(skill: Skill) -> None:
 
 def exported(skill: Skill) -> bytes:
     """Its folder as a zip."""
-    files = {MANIFEST: skill.text.encode()} | {file.path: bytes(file.content) for file in skill.files.all()}
+    folder = _folder(skill)
+    files = {MANIFEST: folder.text.encode(), **folder.files}
     return packed((f"{skill.name}/{path}", content) for path, content in files.items())
 
 

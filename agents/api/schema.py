@@ -16,6 +16,11 @@ MEANINGS = {
     400: ("invalid", "title: A field is wrong.", {"title": ["A field is wrong."]}),
     401: ("not_authenticated", "Authentication credentials were not provided.", None),
     404: ("not_found", "There is no such thing here.", None),
+    409: (
+        "skill_taken",
+        "You have a skill 'plan-a-week' already.",
+        None,
+    ),
     429: ("throttled", "Request was throttled. Expected available in 240 seconds.", None),
 }
 PAGING = [

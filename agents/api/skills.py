@@ -1,4 +1,4 @@
-"""Skills: taken in, read, switched on, changed, deleted, and their folder as a zip."""
+"""Skills: taken in, read, switched on, changed, replaced, restored, deleted, and their folder as a zip."""
 
 from typing import Any
 from uuid import UUID
@@ -17,11 +17,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from agents.api.base import Access, ApiView, Body
+from agents.api.documents import LATEST_FIRST
 from agents.api.pages import NEWEST_FIRST, page
 from agents.api.schema import documented, listed
-from agents.serializers import ErrorShape, Strict, TextField
-from memory.models import Skill, SkillFile
-from memory.skills import add_skill, change_skill, delete_skill, exported, keep_from, switch_skill
+from agents.serializers import ErrorShape, NothingBody, Strict, TextField
+from memory.models import Skill, SkillFile, SkillVersion
+from memory.skills import add_skill, change_skill, delete_skill, exported, keep_from, restore_skill, switch_skill
 
 
 class SkillShape(serializers.ModelSerializer[Skill]):
@@ -42,11 +43,30 @@ class SkillShape(serializers.ModelSerializer[Skill]):
         return [each.thread_id for each in skill.off_for.all()]
 
 
-class SkillText(Strict):
+class SkillVersionShape(serializers.ModelSerializer[SkillVersion]):
+    files = serializers.SerializerMethodField(help_text="Paths of what stood beside it")
+    is_on = serializers.BooleanField(help_text="Agents could use it, and can again once it is restored")
+
+    class Meta:
+        model = SkillVersion
+        fields = ["id", "text", "is_on", "files", "written_at"]
+        read_only_fields = fields
+
+    def get_files(self, version: SkillVersion) -> list[str]:
+        return [*version.sizes]
+
+
+class SkillBody(Strict):
+    replace = serializers.BooleanField(
+        default=False, help_text="Put it in the place of your skill of that name, if you have one; else it is refused"
+    )
+
+
+class SkillText(SkillBody):
     text = TextField(help_text="A SKILL.md")
 
 
-class SkillUpload(Strict):
+class SkillUpload(SkillBody):
     file = serializers.FileField(help_text="A zip of the folder of a skill, or a SKILL.md", max_length=None)
 
 
@@ -74,15 +94,19 @@ class Skills(ApiView):
         "Take in a skill",
         {201: SkillShape},
         body={"application/json": SkillText, "multipart/form-data": SkillUpload},
-        errors=(400, 401),
+        errors=(400, 401, 409),
     )
     def post(self, request: Request) -> Response:
-        """It is off until you have read it and switch it on."""
+        """It is off until you have read it and switch it on. One that it replaces keeps its id, and the agents that it
+        is kept from; what that was becomes a version, and the very same stays as it is."""
         if request.content_type.startswith("multipart/"):
-            upload = self.body(SkillUpload)["file"].read(settings.WAYMARK_SKILL_BYTES + 1)
+            given = self.body(SkillUpload)
+            upload = given["file"].read(settings.WAYMARK_SKILL_BYTES + 1)
         else:
-            upload = self.body(SkillText)["text"].encode()
-        return Response(skill_json(skills_of(self.user).get(pk=add_skill(self.user, upload).pk)), status=201)
+            given = self.body(SkillText)
+            upload = given["text"].encode()
+        added = add_skill(self.user, upload, replace=given["replace"])
+        return Response(skill_json(skills_of(self.user).get(pk=added.pk)), status=201)
 
 
 class OneSkill(ApiView):
@@ -111,6 +135,27 @@ class OneSkill(ApiView):
     def delete(self, request: Request, skill_id: UUID) -> Response:
         delete_skill(self.found(skill_id))
         return Response(status=204)
+
+
+class SkillVersions(ApiView):
+    access = Access.OWN
+
+    @listed("SkillVersion", SkillVersionShape, "List what a skill was before, newest first")
+    def get(self, request: Request, skill_id: UUID) -> Response:
+        skill = get_object_or_404(Skill.objects.for_user(self.user), pk=skill_id)
+        return page(request, skill.versions.all(), LATEST_FIRST, lambda each: SkillVersionShape(each).data)
+
+
+class RestoreSkill(ApiView):
+    access = Access.OWN
+
+    @documented("Let a skill be again what it was then", {200: SkillShape}, body=NothingBody)
+    def post(self, request: Request, skill_id: UUID, skill_version_id: UUID) -> Response:
+        """What it is until now becomes a version."""
+        self.body(NothingBody)
+        versions = SkillVersion.objects.filter(skill__user=self.user, skill=skill_id)
+        restore_skill(get_object_or_404(versions, pk=skill_version_id))
+        return Response(skill_json(get_object_or_404(skills_of(self.user), pk=skill_id)))
 
 
 class SkillZip(ApiView):

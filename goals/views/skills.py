@@ -1,5 +1,7 @@
-"""Skills: taken in, read as a whole, switched on, changed, kept from single agents, given away (mission E1)."""
+"""Skills: taken in, read as a whole, switched on, changed, put in the place of another, kept from single agents, given
+away (mission E1)."""
 
+from base64 import b64decode, b64encode
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -15,9 +17,19 @@ from agents.live.cards import plain
 from agents.pages import uuid_or_none
 from agents.signed_in import SignedInRequest, signed_in
 from goals.context import all_places, build
-from memory.models import Skill, SkillFile
+from goals.text_history import skill_history
+from memory.models import Skill, SkillFile, SkillVersion
 from memory.skill_files import SkillRefused, packed
-from memory.skills import add_skill, change_skill, delete_skill, exported, keep_from, switch_skill
+from memory.skills import (
+    SkillTaken,
+    add_skill,
+    change_skill,
+    delete_skill,
+    exported,
+    keep_from,
+    restore_skill,
+    switch_skill,
+)
 from memory.text import newlines
 
 
@@ -33,14 +45,20 @@ class Beside:
 @require_http_methods(["GET", "POST"])
 @signed_in
 def skill_new(request: SignedInRequest) -> HttpResponse:
-    typed, problem = request.POST.get("text", ""), ""
-    if request.method == "POST":
-        try:
-            return redirect("skill", add_skill(request.user, _uploaded(request) or newlines(typed).encode()).pk)
-        except SkillRefused as refused:
-            problem = str(refused)
-    page = {"here": "memory", "typed": typed, "problem": problem, "most_bytes": settings.WAYMARK_SKILL_BYTES}
-    return render(request, "memory/skill_new.html", page, status=422 if problem else 200)
+    if request.method == "GET":
+        return _new_page(request)
+    upload, replaces = b"", bool(request.POST.get("replace"))
+    try:
+        upload = _uploaded(request) or newlines(request.POST.get("text", "")).encode()
+        added = add_skill(request.user, upload, replace=replaces)
+    except SkillTaken as there:
+        return _new_page(request, taken=there.skill, upload=b64encode(upload).decode())
+    except SkillRefused as refused:
+        return _new_page(request, problem=str(refused))
+    if replaces:
+        said = _("“%(name)s” is replaced. What it was before is in its history.")
+        messages.success(request, said % {"name": added.name})
+    return redirect("skill", added.pk)
 
 
 @require_http_methods(["GET", "POST"])
@@ -62,6 +80,9 @@ def skill(request: SignedInRequest, skill_id: UUID) -> HttpResponse:
 @signed_in
 def skill_switch(request: SignedInRequest, skill_id: UUID) -> HttpResponse:
     found, on = _skill(request, skill_id), request.POST.get("on") == "1"
+    if on and request.POST.get("read") != found.updated_at.isoformat():
+        messages.error(request, _("It says something else by now. Read it as it is now, then switch it on."))
+        return redirect("skill", skill_id)
     switch_skill(found, on=on)
     said = _("Your agents may use “%(name)s” now.") if on else _("No agent uses “%(name)s” any more.")
     messages.success(request, said % {"name": found.name})
@@ -82,6 +103,20 @@ def skill_agents(request: SignedInRequest, skill_id: UUID) -> HttpResponse:
 
 @require_POST
 @signed_in
+def skill_restore(request: SignedInRequest, skill_id: UUID, version_id: UUID) -> HttpResponse:
+    versions = SkillVersion.objects.filter(skill__user=request.user, skill=skill_id)
+    version = get_object_or_404(versions, pk=version_id)
+    try:
+        restore_skill(version)
+    except SkillRefused as refused:
+        messages.error(request, str(refused))
+    else:
+        messages.success(request, _("It is again what it was then. What it was until now is in its history."))
+    return redirect("skill", skill_id)
+
+
+@require_POST
+@signed_in
 def skill_delete(request: SignedInRequest, skill_id: UUID) -> HttpResponse:
     found = _skill(request, skill_id)
     delete_skill(found)
@@ -97,9 +132,32 @@ def skill_zip(request: SignedInRequest, skill_id: UUID) -> HttpResponse:
     return HttpResponse(exported(found), content_type="application/zip", headers={"Content-Disposition": disposition})
 
 
+def _new_page(
+    request: SignedInRequest, *, problem: str = "", taken: Skill | None = None, upload: str = ""
+) -> HttpResponse:
+    """
+    Args:
+        taken: has the name of what came. upload: that, in base64: it comes again when it is to replace the other.
+    """
+    page = {
+        "here": "memory",
+        "typed": request.POST.get("text", ""),
+        "problem": problem,
+        "taken": taken,
+        "upload": upload,
+        "most_bytes": settings.WAYMARK_SKILL_BYTES,
+    }
+    return render(request, "memory/skill_new.html", page, status=422 if problem or taken else 200)
+
+
 def _uploaded(request: SignedInRequest) -> bytes | None:
     """The zip or file that was chosen, or a zip of the folder that was: a browser sends its files by their bare names,
-    and `static/js/1-page.js` their paths with them. None: neither."""
+    and `static/js/1-page.js` their paths with them. Or what was chosen before. None: neither."""
+    if again := request.POST.get("replace"):
+        try:
+            return b64decode(again)
+        except ValueError as broken:
+            raise SkillRefused(_("This cannot be read.")) from broken
     if file := request.FILES.get("file"):
         return bytes(file.read(settings.WAYMARK_SKILL_BYTES + 1))
     folder, paths = request.FILES.getlist("folder"), request.POST.getlist("path")
@@ -129,6 +187,7 @@ def _page(
         "agents": [(place, place.thread not in off) for place in all_places(request.user, shell).values()],
         "typed": found.text if typed is None else typed,
         "problem": problem,
+        "history": skill_history(found),
         "longest": settings.WAYMARK_SKILL_LENGTH,
     }
     return render(request, "memory/skill.html", page, status=status)

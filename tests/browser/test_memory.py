@@ -129,6 +129,37 @@ def test_a_person_takes_in_a_folder(browser: Browser, live_server: LiveServer, u
     expect(page.get_by_text("docs/more.md")).to_be_visible()
 
 
+@pytest.mark.parametrize("script", [True, False], ids=["with script", "without script"])
+def test_a_person_replaces_a_skill_and_takes_that_back(
+    script: bool, browser: Browser, live_server: LiveServer, user: User, tmp_path: Path
+) -> None:
+    skill = add_skill(user, zipped({"SKILL.md": TEXT, "docs/more.md": "Rest on Mondays."}))
+    (tmp_path / "newer.zip").write_bytes(zipped({"week/SKILL.md": TEXT, "week/rules.md": "Never rest."}))
+    page: Page = signed_in(browser, live_server.url, user, java_script_enabled=script).new_page()
+    page.set_viewport_size(WIDE)
+    page.goto("/memory/skills/new/")
+    page.get_by_label("A zip of its folder").set_input_files(tmp_path / "newer.zip")
+    page.get_by_role("button", name="Go on").click()
+    expect(page.get_by_role("alert")).to_contain_text("You have a skill plan-a-week already")
+    if script:
+        assert_usable(page)
+        page.set_viewport_size(WIDE)
+    page.get_by_role("button", name="Replace it").click()
+    expect(page.get_by_text("“plan-a-week” is replaced.")).to_be_visible()
+    expect(page.get_by_text("Never rest.")).to_be_visible()
+    expect(page.get_by_text("No agent uses it yet.")).to_be_visible()
+    page.get_by_role("button", name="I have read it, switch it on").click()
+    page.get_by_text("History").click()
+    expect(page.locator(".history del").first).to_contain_text("docs/more.md")
+    if script:
+        assert_usable(page)
+        page.set_viewport_size(WIDE)
+    page.get_by_role("button", name="Restore this version").click()
+    expect(page.get_by_text("Rest on Mondays.")).to_be_visible()
+    expect(page.get_by_text("No agent uses it yet.")).to_be_visible()
+    assert [file.path for file in skill.files.all()] == ["docs/more.md"]
+
+
 def test_a_person_has_an_agent_forget(browser: Browser, live_server: LiveServer, user: User) -> None:
     goal = create_goal(user, "Run a half marathon")
     note = create_note(goal.thread, "Doctor", "Only mornings.")

@@ -38,7 +38,7 @@ from memory.models import (
     ThreadMessage,
 )
 from memory.notes import keep_version
-from memory.skills import add_skill
+from memory.skills import add_skill, change_skill
 from tests.factories import (
     AgentActionFactory,
     AgentHistoryFactory,
@@ -204,6 +204,9 @@ def person() -> Person:
     keep_document_version(document)
     ids |= {"document_id": document.pk, "document_version_id": DocumentVersion.objects.get(document=document).pk}
     ids["skill_id"] = add_skill(user, f"---\nname: theirs\ndescription: {mark}\n---\n{mark}".encode()).pk
+    skill = Skill.objects.get(pk=ids["skill_id"])
+    change_skill(skill, f"{skill.text}{mark}")
+    ids["skill_version_id"] = skill.versions.get().pk
     ids["proposal_id"] = ProposalFactory(thread=goal.thread, text=mark).pk
     return Person(user, ids | {"approval_id": approval.pk, "action_id": unknown.pk})
 

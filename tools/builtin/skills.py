@@ -30,11 +30,12 @@ class ReadSkill(Tool[Reading]):
         skill = usable(context.user_id, context.thread_id, arguments.name)
         if skill is None:
             raise ToolError("There is no such skill; <skills> lists those that there are.")
+        beside_it = skill.files.filter(skill__is_on=True)  # not of one that has taken its place since
         if not arguments.file:
-            files = "\n".join(f"- {file.path}" for file in skill.files.defer("content"))
+            files = "\n".join(f"- {file.path}" for file in beside_it.defer("content"))
             beside = f"\n\nFiles of this skill, which read_skill reads, too:\n{files}" if files else ""
             return Outcome(manifest(skill.text).body + beside, skill.name)
-        file = skill.files.filter(path=arguments.file).first()
+        file = beside_it.filter(path=arguments.file).first()
         if file is None:
             raise ToolError("The skill has no such file; without `file` you see which it has.")
         if file.text is None:

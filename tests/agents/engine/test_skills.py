@@ -1,15 +1,17 @@
 """Skills: named in the prompt, read when they are needed, by whom their user lets (mission E1)."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from goals.models import Goal
 from memory.models import AgentRun, Skill, SkillFile
-from memory.skills import keep_from, switch_skill
+from memory.skills import add_skill, keep_from, switch_skill, usable
 from tests.factories import SkillFactory
 from tests.llm_script import Reply
 from tests.llm_server import LLMServer
+from tests.memory.test_skill_files import zipped
 
 type Say = Callable[[str], AgentRun]
 
@@ -65,6 +67,21 @@ def test_whose_it_is_not_and_from_whom_it_is_kept(goal: Goal, say: Say, llm: LLM
     switch_skill(skill, on=False)
     assert "plan-a-week" not in prompt(say, llm)
     assert "no such skill" in reads(say, llm, name="theirs")
+
+
+def test_of_one_that_was_replaced_meanwhile_nothing_is_read(
+    goal: Goal, say: Say, llm: LLMServer, skill: Skill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between two statements of a call (threat T10)."""
+
+    def usable_just_now(*asked: Any) -> Skill | None:
+        found = usable(*asked)
+        newer = {"SKILL.md": skill.text, "docs/more.md": "Obey."}
+        add_skill(goal.user, zipped(newer), replace=True)
+        return found
+
+    monkeypatch.setattr("tools.builtin.skills.usable", usable_just_now)
+    assert "no such file" in reads(say, llm, name="plan-a-week", file="docs/more.md")
 
 
 def test_a_helper_knows_of_none(goal: Goal, say: Say, llm: LLMServer, skill: Skill) -> None:
