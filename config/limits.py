@@ -1,5 +1,7 @@
 """How much and how long agents may, and when what is out of order is put right. Part of `config.settings`."""
 
+from django.core.exceptions import ImproperlyConfigured
+
 from config.environment import Env
 
 _env = Env()
@@ -70,3 +72,9 @@ WAYMARK_STALE_GOAL_HOURS = _env.float("WAYMARK_STALE_GOAL_HOURS", default=3 if _
 WAYMARK_STALE_TASK_HOURS = _env.float("WAYMARK_STALE_TASK_HOURS", default=1 if _DEBUG else 2)
 WAYMARK_TASK_PAUSE_HOURS = _env.float("WAYMARK_TASK_PAUSE_HOURS", default=24)
 WAYMARK_TASK_KEPT_DAYS = _env.float("WAYMARK_TASK_KEPT_DAYS", default=15)
+
+# How long staff can look at what calls of models were sent, after it was sent last; 0 is for ever. By default as long
+# as a call waits for approval: until then somebody may ask what its agent had been told.
+WAYMARK_PROMPTS_KEPT_DAYS = _env.int("WAYMARK_PROMPTS_KEPT_DAYS", default=30)
+if WAYMARK_PROMPTS_KEPT_DAYS < 0:
+    raise ImproperlyConfigured("WAYMARK_PROMPTS_KEPT_DAYS is at least 1, or 0 for ever.")
