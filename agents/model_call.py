@@ -10,19 +10,21 @@ from memory.models import AgentRun, Thread
 
 class Prompt(models.Model):
     """A text that was sent to a model once or more, kept once: the system prompt of an agent, the JSON of the tools it
-    was offered, or what was asked beside its runs. It goes with its thread, whose goal and summaries it tells of.
+    was offered, or what was asked beside its runs. It tells of its user's documents, goal and summaries, so it goes
+    with its thread, or once it was not sent for WAYMARK_PROMPTS_KEPT_DAYS.
 
-    digest: SHA-256 of the text (`agents.engine.kept`).
+    digest: SHA-256 of the text (`agents.engine.kept`). sent_at: last, or up to an hour before.
     """
 
     id = models.BigAutoField(primary_key=True)
     thread = models.ForeignKey(Thread, models.CASCADE, related_name="prompts", db_index=False)
     digest = models.BinaryField(max_length=32)
     text = models.TextField()
-    created_at = models.DateTimeField(db_default=Now())
+    sent_at = models.DateTimeField(db_default=Now())
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["thread", "digest"], name="one_text_per_digest")]
+        indexes = [models.Index(fields=["sent_at"])]
 
     def __str__(self) -> str:
         return f"{len(self.text):,} characters"

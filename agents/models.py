@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import timedelta
 from decimal import Decimal
 from typing import ClassVar
@@ -21,7 +22,7 @@ from agents.model_connection import ModelConnection as ModelConnection
 from agents.plan_item import PlanItem as PlanItem
 from memory.ids import new_id
 from memory.models import AgentRun, Author, Note, OwnedQuerySet, RunStatus, Thread
-from memory.notes import create_note
+from memory.notes import NoteRefused, create_note
 from memory.text import clip
 from tools.base import Audience, Needs
 
@@ -153,7 +154,9 @@ class AgentTask(Agentable):
             return False
         if outcome == TaskStatus.COMPLETED and self.report_as_note:
             self.result = report
-            create_note(self.parent, *self.as_note(), Author.AGENT, Thread.objects.get(pk=self.thread_id).sources)
+            sources = Thread.objects.get(pk=self.thread_id).sources
+            with suppress(NoteRefused):  # no room is no reason to lose the report, which goes to the parent anyhow
+                create_note(self.parent, *self.as_note(), Author.AGENT, sources)
         return True
 
     def as_note(self) -> tuple[str, str]:

@@ -12,6 +12,8 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
+from django.conf import settings
+
 from agents.engine.shortening import CLIPPED
 from agents.models import CallStatus, ModelCall, Prompt
 from agents.providers.estimates import PER_CALL, PER_MESSAGE, of_blocks, of_text, text_of
@@ -34,6 +36,8 @@ CRASHED = "Its worker ended before it did; messages that joined it at the last m
 GAPS = "Calls without a result were answered in what was sent, because vendors refuse them otherwise."
 PLAINER = "sent this plain since a model's server refused it; earlier calls had all of it"
 CUT = f"sent cut to {CLIPPED:,} characters, because the conversation was too long for the model"
+UNKEPT = "Not kept any more: it was not sent for {} days (WAYMARK_PROMPTS_KEPT_DAYS)."
+UNKEPT_BEFORE = "Not kept any more: it was deleted by an earlier setting of WAYMARK_PROMPTS_KEPT_DAYS."
 PICTURE = "a picture; models that see none, or get too many, are sent words in its place"
 
 
@@ -49,7 +53,8 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Sections that are sent as one: the system prompt, the tools, or a message. around: tokens beside theirs."""
+    """Sections that are sent as one: the system prompt, the tools, or a message. note: how it was sent otherwise, or
+    why it is not there. around: tokens beside theirs."""
 
     title: str
     sections: Sequence[Section]
@@ -99,12 +104,17 @@ def sent_by(call: ModelCall) -> Sent:
     thread = call.run.thread if call.run else call.thread
     kept = {bytes(row.digest): row.text for row in Prompt.objects.filter(thread=thread, digest__in=_digests(call))}
     text = partial(_text, kept)
-    system = Group("System prompt", [_section(*each) for each in sections_of(text(call.system))])
-    tools = Group("Tools", [_tool(tool) for tool in json.loads(text(call.tools) or "[]")])
+
+    def gone(digest: bytes | memoryview | None) -> str:
+        return _gone(kept, digest) if thread else ""
+
+    system = Group(
+        "System prompt", [_section(*each) for each in sections_of(text(call.system))], note=gone(call.system)
+    )
+    tools = Group("Tools", [_tool(tool) for tool in json.loads(text(call.tools) or "[]")], note=gone(call.tools))
     if call.run is None:
-        words = text(call.words)
-        asked = [Group("asked", [_section("words", words)], "user", around=PER_MESSAGE)] if words else []
-        return Sent(system, tools, asked, [] if words else [OLD if thread else DELETED])
+        asked = [*_asked(text(call.words), gone(call.words))]
+        return Sent(system, tools, asked, [] if asked else [OLD if thread else DELETED])
     entries = _entries(call)
     messages = [_as_sent(call, entry) for entry in entries]
     groups = [_message(call, *each) for each in zip(entries, messages, strict=True)]
@@ -135,6 +145,22 @@ def _digests(call: ModelCall) -> list[bytes]:
 
 def _text(kept: dict[bytes, str], digest: bytes | memoryview | None) -> str:
     return kept.get(bytes(digest), "") if digest else ""
+
+
+def _gone(kept: dict[bytes, str], digest: bytes | memoryview | None) -> str:
+    """Why a text that was sent is not there."""
+    if digest is None or bytes(digest) in kept:
+        return ""
+    days = settings.WAYMARK_PROMPTS_KEPT_DAYS
+    return UNKEPT.format(days) if days else UNKEPT_BEFORE
+
+
+def _asked(words: str, note: str) -> Iterator[Group]:
+    """What was asked beside the runs."""
+    if words:
+        yield Group("asked", [_section("words", words)], "user", around=PER_MESSAGE)
+    elif note:
+        yield Group("asked", [], note=note)
 
 
 def _entries(call: ModelCall) -> list[HistoryEntry]:

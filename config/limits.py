@@ -1,5 +1,7 @@
 """How much and how long agents may, and when what is out of order is put right. Part of `config.settings`."""
 
+from django.core.exceptions import ImproperlyConfigured
+
 from config.environment import Env
 
 _env = Env()
@@ -57,6 +59,10 @@ WAYMARK_SKILL_LENGTH = _env.int("WAYMARK_SKILL_LENGTH", default=18_000)
 WAYMARK_SKILL_BYTES = _env.int("WAYMARK_SKILL_BYTES", default=1_048_576)
 WAYMARK_SKILL_UNPACKED_BYTES = _env.int("WAYMARK_SKILL_UNPACKED_BYTES", default=2_000_000)
 WAYMARK_SKILL_FILES = _env.int("WAYMARK_SKILL_FILES", default=100)
+# What is kept of one user's notes, documents, skills and learnings, with what they said before (bytes), and how many
+# goals they may have, each of which brings files, times and measurements of its own; 0 sets no limit.
+WAYMARK_TEXT_QUOTA = _env.int("WAYMARK_TEXT_QUOTA", default=1_000_000_000)
+WAYMARK_GOALS = _env.int("WAYMARK_GOALS", default=500)
 # What of a request is no file; a skill that is to replace another comes in base64, after it was asked about. Bytes.
 DATA_UPLOAD_MAX_MEMORY_SIZE = max(2_000_000, WAYMARK_SKILL_BYTES * 3 // 2)
 
@@ -72,3 +78,9 @@ WAYMARK_STALE_GOAL_HOURS = _env.float("WAYMARK_STALE_GOAL_HOURS", default=3 if _
 WAYMARK_STALE_TASK_HOURS = _env.float("WAYMARK_STALE_TASK_HOURS", default=1 if _DEBUG else 2)
 WAYMARK_TASK_PAUSE_HOURS = _env.float("WAYMARK_TASK_PAUSE_HOURS", default=24)
 WAYMARK_TASK_KEPT_DAYS = _env.float("WAYMARK_TASK_KEPT_DAYS", default=15)
+
+# How long staff can look at what calls of models were sent, after it was sent last; 0 is for ever. By default as long
+# as a call waits for approval: until then somebody may ask what its agent had been told.
+WAYMARK_PROMPTS_KEPT_DAYS = _env.int("WAYMARK_PROMPTS_KEPT_DAYS", default=30)
+if WAYMARK_PROMPTS_KEPT_DAYS < 0:
+    raise ImproperlyConfigured("WAYMARK_PROMPTS_KEPT_DAYS is at least 1, or 0 for ever.")

@@ -1,5 +1,6 @@
 """Every write to goals that a face may ask for."""
 
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
@@ -22,10 +23,14 @@ def create_goal(user: User, title: str, description: str = "") -> Goal:
     """Create a goal and its thread; its blaze is the one the user's goals wear least.
 
     Raises:
-        Refused: blank or too long.
+        Refused: blank or too long, or one too many.
     """
     title, description = _checked(title, description)
     with transaction.atomic():
+        User.objects.select_for_update(no_key=True).get(pk=user.pk)
+        most = settings.WAYMARK_GOALS
+        if most and Goal.objects.for_user(user).count() >= most:
+            raise Refused("too_many", f"You have {most} goals, with those that you have archived. Delete one first.")
         thread = open_thread(user, Goal.kind())
         goal = Goal.objects.create(
             user=user, thread=thread, title=title, description=description, blaze=_least_worn(user)

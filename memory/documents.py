@@ -17,6 +17,7 @@ from django.utils import timezone
 from memory.document import BOOTSTRAP, MEMORY
 from memory.marks import merged, names
 from memory.models import Author, Document, DocumentVersion
+from memory.room import make_sure_of_room, size
 from memory.text import clean
 from memory.versions import drop_oldest, goes_on
 
@@ -73,10 +74,11 @@ def write_document(at: Place, text: str, editor: Author = Author.USER, sources: 
         sources: whose texts its writer has read (`memory.marks`); they join those that it has.
 
     Raises:
-        DocumentRefused: too long.
+        DocumentRefused: too long, or no room for it.
     """
     text = checked(text)
     with transaction.atomic():
+        make_sure_of_room(at.user, _more(at, text, editor), DocumentRefused, wait=editor == Author.USER)
         whose: dict[str, Any] = {"user_id": at.user, "thread_id": at.thread, "name": at.name}
         document, is_new = Document.objects.select_for_update().get_or_create(
             **whose,
@@ -91,6 +93,16 @@ def write_document(at: Place, text: str, editor: Author = Author.USER, sources: 
         document.sources = merged(document.sources, sources)
         document.save(update_fields=["text", "author", "edited_by", "sources", "updated_at"])
     return document
+
+
+def _more(at: Place, text: str, editor: Author) -> int:
+    """How many bytes it takes to have a document say something."""
+    found = at.find()
+    if found is None:
+        return size(text)
+    if found.text == text:
+        return 0
+    return size(text) - (size(found.text) if goes_on(found.edited_by, found.updated_at, editor) else 0)
 
 
 def keep_document_version(document: Document) -> None:

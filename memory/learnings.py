@@ -13,6 +13,7 @@ from django.db.models.functions import Now
 
 from memory.marks import names
 from memory.models import Author, Learning, Source, Thread, ThreadMessage
+from memory.room import make_sure_of_room, size
 from memory.text import clean, visible
 
 ALIKE: Final = 0.75
@@ -47,7 +48,7 @@ def learn(
         both_hold: it is to stand beside one that is much like it.
 
     Raises:
-        LearningRefused: blank, too long, one too many, known already, or much like another one.
+        LearningRefused: blank, too long, one too many, known already, much like another one, or no room for it.
     """
     Thread.objects.select_for_update(no_key=True).get(pk=thread.pk)
     text = _checked(text)
@@ -57,6 +58,7 @@ def learn(
     _must_be_new(text, others, both_hold=both_hold)
     if len(others) >= settings.WAYMARK_LEARNINGS:
         raise LearningRefused(f"At most {settings.WAYMARK_LEARNINGS} are kept. Replace one, or take one back.")
+    make_sure_of_room(thread.user_id, size(text), LearningRefused, wait=False)
     learned = Learning.objects.create(
         user_id=thread.user_id,
         thread=thread,

@@ -12,5 +12,8 @@ HEALTH_LOCK = 7_301_002
 QUOTA_LOCK = 7_301_005
 """With a user's id: one upload of a user after the other."""
 
+TEXT_LOCK = 7_301_006
+"""With a user's id: what is written for a user, one text after the other."""
+
 OWNER_LOCK = 7_301_004
 """The first person makes the owner's account."""

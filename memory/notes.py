@@ -13,6 +13,7 @@ from memory import pool
 from memory.hot import columns, instance
 from memory.marks import merged, names
 from memory.models import Author, Note, NoteQuerySet, NoteVersion, Thread
+from memory.room import make_sure_of_room, size
 from memory.text import clean
 from memory.versions import drop_oldest, goes_on
 
@@ -31,12 +32,14 @@ def create_note(
         sources: whose texts its writer has read (`memory.marks`).
 
     Raises:
-        NoteRefused: blank title, or title or body too long.
+        NoteRefused: blank title, title or body too long, or no room for it.
     """
     title, body = _checked(title, body)
-    return Note.objects.create(
-        user_id=thread.user_id, thread=thread, title=title, body=body, author=author, sources=names(sources)
-    )
+    with transaction.atomic():
+        make_sure_of_room(thread.user_id, size(body), NoteRefused, wait=author == Author.USER)
+        return Note.objects.create(
+            user_id=thread.user_id, thread=thread, title=title, body=body, author=author, sources=names(sources)
+        )
 
 
 def update_note(
@@ -53,13 +56,16 @@ def update_note(
         sources: as in `create_note`; they join those that it has.
 
     Raises:
-        NoteRefused: blank title, or title or body too long.
+        NoteRefused: as `create_note`.
     """
     title, body = _checked(note.title if title is None else title, note.body if body is None else body)
     if (title, body) == (note.title, note.body):
         return note
+    is_same_change = goes_on(note.edited_by or note.author, note.updated_at, editor)
+    more = size(body) - (size(note.body) if is_same_change else 0)
     with transaction.atomic():
-        if not goes_on(note.edited_by or note.author, note.updated_at, editor):
+        make_sure_of_room(note.user_id, more, NoteRefused, wait=editor == Author.USER)
+        if not is_same_change:
             keep_version(note)
         note.title, note.body, note.edited_by = title, body, editor
         note.sources = merged(note.sources, sources)

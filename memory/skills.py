@@ -11,6 +11,7 @@ from django.db import IntegrityError, transaction
 from django.db.models.functions import Now
 
 from memory.models import Skill, SkillFile, SkillOff, SkillVersion, Thread
+from memory.room import ROW, make_sure_of_room, size
 from memory.skill_files import MANIFEST, Folder, SkillRefused, manifest, opened, packed, read
 from memory.text import clean
 from memory.versions import drop_oldest
@@ -36,7 +37,7 @@ def add_skill(user: User, upload: bytes, *, replace: bool = False) -> Skill:
 
     Raises:
         SkillTaken: the user has one of that name, which says something else.
-        SkillRefused: it cannot be read as one, or the user has the very same, or too many.
+        SkillRefused: it cannot be read as one, or the user has the very same, or too many, or no room for it.
     """
     folder = read(upload)
     found = manifest(folder.text)
@@ -53,6 +54,7 @@ def add_skill(user: User, upload: bytes, *, replace: bool = False) -> Skill:
             raise SkillTaken(there)
         if mine.count() >= settings.WAYMARK_SKILLS:
             raise SkillRefused(f"At most {settings.WAYMARK_SKILLS} skills are kept. Delete one first.")
+        make_sure_of_room(user.pk, _size(folder), SkillRefused)
         skill = Skill.objects.create(user=user, name=found.name, description=found.description, text=folder.text)
         _keep_files(skill, folder)
         return skill
@@ -86,6 +88,7 @@ def _become(skill: Skill, folder: Folder, *, is_on: bool) -> None:
     found, before = manifest(folder.text), _folder(skill)
     if folder == before:
         return
+    make_sure_of_room(skill.user_id, _size(folder), SkillRefused)
     SkillVersion.objects.create(
         skill=skill,
         text=before.text,
@@ -108,6 +111,10 @@ def _become(skill: Skill, folder: Folder, *, is_on: bool) -> None:
 
 def _folder(skill: Skill) -> Folder:
     return Folder(skill.text, {file.path: bytes(file.content) for file in skill.files.all()})
+
+
+def _size(folder: Folder) -> int:
+    return size(folder.text) + sum(len(content) + ROW for content in folder.files.values())
 
 
 def _keep_files(skill: Skill, folder: Folder) -> None:

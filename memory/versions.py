@@ -19,7 +19,12 @@ def goes_on(last_editor: str, changed_at: datetime, editor: str) -> bool:
     return last_editor == editor == Author.USER and timezone.now() - changed_at < SITTING
 
 
-def drop_oldest(versions: QuerySet[Any], most: int = VERSIONS) -> None:
-    """Of many the oldest go. versions: of one text, the newest first."""
-    too_old = versions.values_list("pk", flat=True)[most:]
+def drop_oldest(versions: QuerySet[Any], most: int | None = None) -> None:
+    """Of many the oldest go.
+
+    Args:
+        versions: of one text, the newest first.
+        most: that stay; None: `VERSIONS`.
+    """
+    too_old = versions.values_list("pk", flat=True)[VERSIONS if most is None else most :]
     versions.filter(pk__in=list(too_old)).delete()

@@ -9,6 +9,7 @@ from django.db.models import Model
 from django.db.models.functions import Now
 
 from memory.models import Thread
+from memory.room import make_sure_of_room, size
 from tools.base import Arguments, Audience, Effect, Reversal, Tool, ToolContext
 from tools.changes import Image
 from tools.restoring import CannotRestore, Restorer
@@ -56,6 +57,9 @@ class RowRestorer(Restorer):
         fields["thread_id"] = thread = fields.pop("thread", None) or fields["thread_id"]
         if thread and not Thread.objects.filter(pk=thread, user=owner).exists():
             raise CannotRestore("the conversation that it belonged to is gone.")
+        if not rows.filter(pk=key, user=owner).exists():
+            texts = [value for value in image.values() if isinstance(value, str)]
+            make_sure_of_room(owner, size(*texts), CannotRestore, wait=False)
         try:
             with transaction.atomic():
                 rows.update_or_create(pk=key, user_id=owner, defaults=fields | dict.fromkeys(self.stamps, Now()))

@@ -3,7 +3,7 @@
 from uuid import UUID
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -44,9 +44,11 @@ def note(request: SignedInRequest, note_id: UUID) -> HttpResponse:
     if request.method == "GET":
         return _page(request, found, view="note")
     form = NoteForm(request.POST)
+    title, body = form.data.get("title", ""), newlines(form.data.get("body", ""))
     try:
-        update_note(found, title=form.data.get("title", ""), body=newlines(form.data.get("body", "")))
+        update_note(found, title=title, body=body)
     except NoteRefused as refused:
+        found.title, found.body = title, body  # on the page, to be put right
         return _saved(request, found, str(refused), status=422)
     note_changed(found.thread)
     return _saved(request, found, _("Saved %(time)s") % {"time": timezone.localtime().strftime("%H:%M")})
@@ -126,12 +128,13 @@ def _page(
     return render(request, "notes/page.html", page, status=422 if extra.get("error") else 200)
 
 
-def _saved(request: HttpRequest, note: Note, text: str, status: int = 200) -> HttpResponse:
+def _saved(request: SignedInRequest, note: Note, text: str, status: int = 200) -> HttpResponse:
     """The editor saves by itself and swaps one line; without script the page comes back."""
     if request.headers.get("HX-Request"):
         return render(request, "notes/saved.html", {"text": text, "status": status}, status=status)
     if status >= 400:
         messages.error(request, text)
+        return _page(request, note, view="note", error=text)
     return redirect("note", note.pk)
 
 

@@ -60,6 +60,7 @@ def test_a_sender_whom_nobody_could_answer_is_refused(address: str) -> None:
         ("WAYMARK_VAPID_KEY", "A" * 43),
         ("WAYMARK_URL", "waymark.example"),
         ("WAYMARK_NOTICE_KEPT_DAYS", "0"),
+        ("WAYMARK_PROMPTS_KEPT_DAYS", "-1"),
         ("WAYMARK_TICK_SECONDS", "often"),
     ],
 )

@@ -9,6 +9,7 @@ from django.conf import settings
 from django.db import connection
 from django.utils import timezone
 
+from agents.engine import kept
 from agents.engine.health import calls, files, money, runs, tasks, threads
 from agents.engine.health.finding import Check, Finding
 from agents.models import HealthReport
@@ -39,10 +40,11 @@ CHECKS: Sequence[Check] = (
 
 
 def run_if_due() -> None:
-    """Examine and repair when the last time by the clock is long enough ago. One index look-up when it is not."""
+    """Examine, repair and forget when the last time by the clock is long enough ago; else that is one index look-up."""
     with _alone() as alone:
         if alone and _is_due():
             examine(fix=True)
+            kept.forget()
 
 
 def examine(*, fix: bool, by_hand: bool = False) -> list[HealthReport]:
@@ -53,8 +55,8 @@ def examine(*, fix: bool, by_hand: bool = False) -> list[HealthReport]:
     """
     reports = [_report(check, fix=fix, by_hand=by_hand) for check in CHECKS]
     HealthReport.objects.bulk_create(reports)
-    kept = timezone.now() - timedelta(days=settings.WAYMARK_HEALTH_KEPT_DAYS)
-    HealthReport.objects.exclude(at__range=(kept, timezone.now())).delete()  # none of a clock that went ahead, either
+    since = timezone.now() - timedelta(days=settings.WAYMARK_HEALTH_KEPT_DAYS)
+    HealthReport.objects.exclude(at__range=(since, timezone.now())).delete()  # none of a clock that went ahead, either
     return reports
 
 

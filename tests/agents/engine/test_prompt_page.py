@@ -2,30 +2,38 @@
 
 import html
 import re
+from collections import OrderedDict
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 import pytest
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Permission
-from django.db import connection
+from django.db import connection, transaction
+from django.db.models import F
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
+from pytest_django import Settings
 
-from agents import services
-from agents.engine import archiving
-from agents.models import ModelCall, Prompt
+from agents import decisions, services
+from agents.engine import archiving, jobs, kept
+from agents.engine.health import monitor
+from agents.models import HealthReport, ModelCall, Prompt
 from goals.models import Goal
 from goals.services import delete_goal
-from memory.models import AgentRun, ArchiveReason, HistoryEntry
+from memory.models import AgentRun, ArchiveReason, HistoryEntry, RunStatus
 from tests.agents.engine.test_archiving import SUMMARY, asks_for_summary, talk
 from tests.agents.engine.test_shortening import DIALECTS, small_model
 from tests.factories import ModelCallFactory, UserFactory
 from tests.llm_script import Reply, Request, Status
 from tests.llm_server import LLMServer
+from tests.world import World
 from tools.base import Outcome
 from tools.builtin.notes import ListNotes
+from tools.models import AgentAction, ApprovalState
 
 type Say = Callable[[str], AgentRun]
 
@@ -210,3 +218,96 @@ def test_what_was_sent_goes_with_its_goal(goal: Goal, say: Say, llm: LLMServer, 
     shown = page(desk, ModelCall.objects.get())
     assert "was deleted" in shown
     assert "Hello" not in shown
+
+
+@pytest.fixture
+def long_ago(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Lets days pass: for what is on record, and for what this process knows of it."""
+
+    def pass_by(days: int) -> None:
+        Prompt.objects.update(sent_at=F("sent_at") - timedelta(days=days))
+        monkeypatch.setattr(kept, "_known", OrderedDict())
+
+    return pass_by
+
+
+def test_texts_that_were_not_sent_for_long_are_deleted_and_the_page_says_so(
+    goal: Goal, say: Say, llm: LLMServer, desk: Client, long_ago: Callable[[int], None], settings: Settings
+) -> None:
+    llm.script([Reply("Hello.")])
+    say("Good morning")
+    llm.script([Reply(text=SUMMARY)], asks_for_summary)
+    archiving.archive_session(goal.thread_id, ArchiveReason.IDLE)
+    call, summary = ModelCall.objects.all()
+    long_ago(29)
+    monitor.run_if_due()
+    assert titles(page(desk, call))[:2] == ["core", "role"]
+    long_ago(2)
+    HealthReport.objects.all().delete()
+    monitor.run_if_due()
+    assert not Prompt.objects.exists()
+    shown = page(desk, call)
+    assert shown.count("Not kept any more: it was not sent for 30 days") == 2, "the system prompt and the tools"
+    assert sections(shown)[-1][1] == "Good morning", "the conversation is there as long as its goal"
+    assert page(desk, summary).count("Not kept any more") == 2, "the system prompt, and what was asked"
+    settings.WAYMARK_PROMPTS_KEPT_DAYS = 0
+    assert "deleted by an earlier setting" in page(desk, call)
+    llm.script([Reply("Hello again.")])
+    say("Good evening")
+    long_ago(10_000)
+    kept.forget()
+    assert titles(page(desk, ModelCall.objects.latest("created_at")))[:2] == ["core", "role"]
+
+
+def test_a_run_that_goes_on_after_weeks_has_its_prompt_on_record_again(
+    say: Say, llm: LLMServer, desk: Client, rung: list[UUID], world: World, long_ago: Callable[[int], None]
+) -> None:
+    llm.script([Reply(calls=[("send_email", {"text": "hello"})]), Reply("It is sent.")])
+    assert say("Write to them").status == RunStatus.WAITING_APPROVAL
+    long_ago(31)
+    kept.forget()
+    assert not Prompt.objects.exists()
+    action = AgentAction.objects.get()
+    decisions.decide(action, action.user, ApprovalState.APPROVED, action.approval.digest)
+    jobs.run(str(rung.pop()))
+    first, last = ModelCall.objects.all()
+    assert_as_sent(page(desk, last), llm.requests[-1])
+    assert "Not kept any more" not in page(desk, first), "it was the same, so it is there again"
+
+
+def test_what_is_sent_again_stays_however_old_it_is(
+    goal: Goal, say: Say, llm: LLMServer, long_ago: Callable[[int], None]
+) -> None:
+    there = []
+    for _ in range(3):
+        llm.script([Reply("Hello.")])
+        say("Hello")
+        long_ago(20)
+        kept.forget()
+        there.append(set(Prompt.objects.values_list("pk", flat=True)))
+    assert len(there[0]) == 2
+    assert there[0] == there[1] == there[2]
+
+
+def test_many_are_deleted_batch_by_batch_and_nobody_is_waited_for(
+    goal: Goal, long_ago: Callable[[int], None], settings: Settings
+) -> None:
+    settings.WAYMARK_HEALTH_BATCH = 2
+    kept.keep(goal.thread_id, *"abcdefg")
+    long_ago(31)
+    with transaction.atomic():
+        held = Prompt.objects.select_for_update().get(text="b")
+        kept.forget()
+        assert Prompt.objects.get() == held
+    kept.forget()
+    assert not Prompt.objects.exists()
+
+
+def test_a_process_says_again_after_an_hour_that_a_text_is_sent(goal: Goal, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept.keep(goal.thread_id, "core")
+    at = Prompt.objects.get().sent_at
+    kept.keep(goal.thread_id, "core")
+    assert Prompt.objects.get().sent_at == at
+    monkeypatch.setattr(kept, "KNOWN_SECONDS", 0)
+    kept.keep(goal.thread_id, "core")
+    assert Prompt.objects.get().sent_at > at
