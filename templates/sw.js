@@ -15,16 +15,22 @@ async function show({ id, title, body, url }) {
 }
 
 self.addEventListener("pushsubscriptionchange", (event) => event.waitUntil(renew(event.newSubscription)));
+self.addEventListener("message", (event) => event.waitUntil(renew())); // a page has learnt that the server needs it
 
 async function renew(renewed) {
   const address = "{% url 'push_renew' %}";
   const known = await fetch(address, { redirect: "error" });
   if (!known.ok) return; // this browser is told nothing
   const { key, token } = await known.json();
-  const options = { userVisibleOnly: true, applicationServerKey: key };
-  const subscription = JSON.stringify(renewed ?? await self.registration.pushManager.subscribe(options));
+  const subscription = JSON.stringify(renewed ?? await subscribed(key));
   const body = new URLSearchParams({ subscription });
   await fetch(address, { method: "POST", body, headers: { "X-CSRFToken": token }, redirect: "error" });
+}
+
+async function subscribed(key) {
+  const { pushManager } = self.registration;
+  await (await pushManager.getSubscription())?.unsubscribe(); // it may be dead, or for another key
+  return pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: key });
 }
 
 self.addEventListener("notificationclick", (event) => {

@@ -38,7 +38,10 @@ def service(settings: Settings) -> Iterator[PushService]:
 
 def subscribing_to(page: Page, subscription: str) -> None:
     """The browser of the tests has no push service of its own."""
-    page.add_init_script(f"PushManager.prototype.subscribe = async () => ({subscription});")
+    given = f"Object.assign({subscription}, {{ unsubscribe: async () => {{}} }})"
+    page.add_init_script(
+        f"PushManager.prototype.subscribe = PushManager.prototype.getSubscription = async () => ({given});"
+    )
 
 
 def test_this_browser_is_told_and_says_that_it_was_shown(
@@ -110,6 +113,53 @@ def test_a_subscription_that_the_browser_renews_is_told_to_the_server(
         page.get_by_role("button", name="Send a test").click()
         expect(page.get_by_text("Sent. It should")).to_be_visible()
         assert [len(somebody.shown) for somebody in (old, new)] == [0, 1]
+
+
+MISSED = """(given) => {
+  PushManager.prototype.getSubscription = async () => ({ unsubscribe: async () => { self.ended = true; } });
+  PushManager.prototype.subscribe = async () => self.ended ? given : null;
+}"""
+
+
+def test_a_page_tells_the_server_of_a_subscription_that_it_has_missed(
+    browser: Browser, live_server: LiveServer, user: User, service: PushService
+) -> None:
+    """The browser has renewed it while the server was away, which the server learns when it pushes to the old one."""
+    old, lost, new = (service.browser(push.public_key()) for _ in range(3))
+    with signed_in(browser, live_server.url, user, permissions=["notifications"]) as context:
+        page = context.new_page()
+        subscribing_to(page, old.subscription)
+        page.goto("/settings/notices/")
+        page.get_by_role("button", name="Turn on in this browser").click()
+        expect(page.get_by_text("This browser,")).to_be_visible()
+        [worker] = context.service_workers
+        worker.evaluate(MISSED, json.loads(new.subscription))
+        service.browsers.pop(f"/push/{old.address[-1]}")
+        failed(create_goal(user, "Move to Graz"))
+        delivery.deliver()
+        assert PushDevice.objects.get().is_lost
+        subscribing_to(page, lost.subscription)
+        page.goto("/notes/")
+        wait_until(lambda: not PushDevice.objects.get().is_lost)
+        finished(create_goal(user, "Vienna half marathon"))
+        delivery.deliver()
+        assert [each["title"] for each in new.shown] == ["Finished: Vienna half marathon"]
+        subscribing_to(page, new.subscription)
+        with page.expect_response("**/looking/") as answered:
+            page.goto("/notes/")
+        assert answered.value.json()["renew"] is False
+
+
+def test_nothing_is_said_of_pushes_where_they_were_never_switched_on_or_are_not_allowed(
+    browser: Browser, live_server: LiveServer, user: User
+) -> None:
+    for granted in (["notifications"], []):
+        with signed_in(browser, live_server.url, user, permissions=granted) as context:
+            page = context.new_page()
+            with page.expect_request("**/looking/") as asked:
+                page.goto("/notes/")
+            assert 'name="push"' not in (asked.value.post_data or "")
+            assert 'name="path"' in (asked.value.post_data or "")
 
 
 def test_a_browser_is_removed_also_when_it_cannot_unsubscribe(
