@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.core.management import call_command
 from django.db import connection, transaction
 from django.test import Client
+from django.urls import reverse
 from django.utils import timezone
 from py_vapid import Vapid02
 from pytest_django import Settings
@@ -399,6 +401,29 @@ def test_a_new_password_signs_this_browser_out_too(client: Client, user: User, s
     words = {"oldpassword": "correct horse battery", "password1": "staple 4711 horse", "password2": "staple 4711 horse"}
     client.post("/accounts/password/change/", words)
     assert client.get("/").headers["Location"].startswith("/accounts/login/")
+    assert not PushDevice.objects.exists()
+
+
+@pytest.mark.parametrize("by", ["staff", "command"])
+def test_a_new_password_that_others_have_set_signs_all_browsers_out(
+    by: str,
+    client: Client,
+    user: User,
+    browser: BrowserOfSomebody,
+    admin_client: Client,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    new = "staple 4711 horse"
+    client.force_login(user)
+    client.post("/settings/notices/devices/", {"subscription": browser.subscription})
+    if by == "command":
+        monkeypatch.setattr("agents.management.commands.password.getpass", lambda prompt: new)
+        call_command("password", user.email)
+    else:
+        words = {"password1": new, "password2": new, "usable_password": "true"}
+        admin_client.post(reverse("admin:auth_user_password_change", args=[user.pk]), words)
+    user.refresh_from_db()
+    assert user.check_password(new)
     assert not PushDevice.objects.exists()
 
 
