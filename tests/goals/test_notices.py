@@ -541,6 +541,21 @@ def test_failures_that_go_on_are_told_once_until_they_are_seen(
     assert len(browser.shown) == 2
 
 
+def test_a_failure_before_the_one_that_was_told_is_none_to_tell_later(
+    goal: Goal, browser: BrowserOfSomebody, later: Later, client: Client
+) -> None:
+    client.force_login(goal.user)
+    failed(goal, "The model is busy.")
+    later(0.1, tick=False)
+    failed(goal)
+    later()
+    later(2)
+    client.get(browser.shown[0]["url"])
+    later(0.1)
+    later(2)
+    assert [each["body"] for each in browser.shown] == ["The model gave an empty answer"]
+
+
 def test_several_come_in_one_mail_which_says_how_to_end_that(
     goal: Goal, letters: list[Any], later: Later, client: Client
 ) -> None:
