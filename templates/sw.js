@@ -1,5 +1,6 @@
 {% load static %}/* Shows notices when no page is open, says so, and leads to what they are about. Nothing is kept or served offline. */
 const icon = "{% static 'icon-192.png' %}";
+const ALOUD = 3, BURST = 60_000;
 
 self.addEventListener("install", () => self.skipWaiting());
 self.addEventListener("activate", (event) => event.waitUntil(self.clients.claim()));
@@ -10,7 +11,10 @@ self.addEventListener("push", (event) => {
 });
 
 async function show({ id, title, body, url }) {
-  await self.registration.showNotification(title, { body, icon, tag: id || "trial", data: { url } });
+  const now = Date.now();
+  const shown = await self.registration.getNotifications();
+  const silent = shown.filter(({ data }) => data.at > now - BURST).length >= ALOUD; // the device was off for a while
+  await self.registration.showNotification(title, { body, icon, silent, tag: id || "trial", data: { url, at: now } });
   if (id) await fetch(`/notices/${id}/shown`, { method: "POST" }).catch(() => {});
 }
 

@@ -3,6 +3,8 @@
 import json
 from collections.abc import Iterator
 from datetime import time
+from functools import partial
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
@@ -24,7 +26,10 @@ from tests.push_service import PushService, push_service
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 
-KEEP = "self.registration.showNotification = async (title, options) => { self.kept = { title, options }; }"
+KEEP = """self.kept = [];
+self.registration.showNotification = async (title, options) => { self.kept.push({ title, ...options }); };
+self.registration.getNotifications = async () => self.kept;
+Date.now = () => 1e12;"""
 """A browser without windows shows no notices."""
 
 
@@ -68,17 +73,19 @@ def test_this_browser_is_told_and_says_that_it_was_shown(
         wait_for(page, registrations)
         [worker] = context.service_workers
         worker.evaluate(KEEP)
-        protocol.send(
-            "ServiceWorker.deliverPushMessage",
-            {
-                "origin": live_server.url,
-                "registrationId": registrations[-1]["registrationId"],
-                "data": json.dumps(somebody.shown[1]),
-            },
-        )
+
+        def arrive(message: dict[str, Any]) -> None:
+            to = {"origin": live_server.url, "registrationId": registrations[-1]["registrationId"]}
+            protocol.send("ServiceWorker.deliverPushMessage", to | {"data": json.dumps(message)})
+
+        arrive(somebody.shown[1])
         wait_until(lambda: Receipt.objects.filter(state="shown").exists())
-        shown = worker.evaluate("[kept.title, kept.options.body, kept.options.data.url]")
+        shown = worker.evaluate("[kept[0].title, kept[0].body, kept[0].data.url]")
         assert shown == ["Failed: Move to Graz", "The model gave an empty answer", somebody.shown[1]["url"]]
+        for number in range(2, 6):  # they were kept while the device was off
+            arrive(somebody.shown[0])
+            wait_until(partial(worker.evaluate, f"kept.length === {number}"))
+        assert worker.evaluate("kept.map(({ silent }) => silent)") == [False, False, False, True, True]
         page.reload()
         expect(page.get_by_text("push · Chrome on Linux: shown")).to_be_visible()
         remove = page.get_by_role("button", name="Remove Chrome on Linux")
