@@ -7,6 +7,7 @@ from datetime import timedelta
 from django.contrib.auth.models import User
 from django.db.models import Q
 from django.db.models.functions import Now
+from django.dispatch import Signal
 
 from agents.models import DeviceToken
 from memory.hot import columns, load_joined
@@ -14,6 +15,9 @@ from memory.hot import columns, load_joined
 PREFIX = "wm_"
 BYTES = 32
 TOUCH_EVERY = timedelta(minutes=1)
+
+all_revoked = Signal()
+"""Sent with the `user` whose devices were all signed out: they have a new password, whoever has set it."""
 
 # Every request of a device asks this, so it is a prepared statement: the same query by the ORM costs a millisecond.
 _FIND = (
@@ -61,4 +65,5 @@ def revoke(device: DeviceToken) -> None:
 def revoke_all(user: User) -> int:
     """Sign out every device of `user`, as a new password must; return how many there were."""
     count, _ = DeviceToken.objects.for_user(user).delete()
+    all_revoked.send(User, user=user)
     return count

@@ -163,15 +163,15 @@ def _push_one(known: PushDevice, way: _Way, notices: Sequence[Notice]) -> bool:
     all of them, and read anew: it may have signed out, or renewed its subscription."""
     with transaction.atomic():
         device = PushDevice.objects.select_for_update(skip_locked=True).filter(pk=known.pk).first()
-        if device is None:
+        if device is None or device.is_lost:
             return False
         mine = way.reserve(notices, timezone.now())
     if not mine:
         return True
     outcome = push.send(device, push.of_notices([*mine]))
+    if outcome.state == ReceiptState.GONE and not push.lose(device):
+        outcome = Outcome(ReceiptState.LATER, outcome.detail, is_down=True)  # it has a new subscription
     _note([*mine.values()], outcome)
-    if outcome.state == ReceiptState.GONE:
-        device.delete()
     return not outcome.is_down and outcome.state != ReceiptState.GONE
 
 

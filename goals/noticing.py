@@ -124,7 +124,8 @@ def _lately() -> QuerySet[AgentRun]:
 def _ended() -> Iterator[Notice]:
     ended = _lately().select_related("thread", *OWNERS)
     owner = OuterRef("thread__user")
-    told = Notice.objects.open().filter(user=owner, kind=NoticeKind.FAILED, thread=OuterRef("thread"))
+    told = Notice.objects.filter(user=owner, kind=NoticeKind.FAILED, thread=OuterRef("thread"))
+    told = told.filter(OPEN | Q(at__gte=OuterRef("finished_at")))
     failed = ended.filter(~_known(NoticeKind.FAILED, owner), ~Exists(told), status=RunStatus.FAILED)
     for run in failed.order_by("thread", "-finished_at").distinct("thread")[:BATCH]:
         assert run.finished_at is not None

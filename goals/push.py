@@ -97,7 +97,7 @@ def register(user: User, given: str, name: str, *, browser: str = "", token: Dev
         Refused: it is none, its address is none that may be opened (threat T9), or there are too many.
     """
     subscription = _checked(given)
-    digest = hashlib.sha256(subscription.endpoint.encode()).digest()
+    digest = _digest(subscription.endpoint)
     sealed = seal(subscription.model_dump_json())
     with transaction.atomic():
         User.objects.select_for_update(no_key=True).get(pk=user.pk)  # for the count
@@ -105,7 +105,10 @@ def register(user: User, given: str, name: str, *, browser: str = "", token: Dev
         whose = Q(browser=browser) if browser else Q(token=token) if token else Q(digest=digest)
         known = mine.filter(whose).first() or mine.filter(digest=digest).first()
         if known is None and mine.count() >= MOST:
-            raise Refused("too_many", f"You have {MOST} devices. Remove one of them first.")
+            lost = mine.lost().first()
+            if lost is None:
+                raise Refused("too_many", f"You have {MOST} devices. Remove one of them first.")
+            lost.delete()
         device = known or PushDevice(user=user, created_at=timezone.now())
         PushDevice.objects.filter(digest=digest).exclude(pk=device.pk).delete()
         device.token, device.browser = token, browser
@@ -113,6 +116,17 @@ def register(user: User, given: str, name: str, *, browser: str = "", token: Dev
         device.digest, device.sealed = digest, sealed
         device.save()
     return device
+
+
+def is_known(device: PushDevice, endpoint: str) -> bool:
+    """Whether that is the address by which a device is reached."""
+    return not device.is_lost and bytes(device.digest) == _digest(endpoint)
+
+
+def lose(device: PushDevice) -> bool:
+    """Its push service does not know its subscription any more. Its browser may have another one, so the row is kept
+    until that is told. False: it was, meanwhile."""
+    return bool(PushDevice.objects.filter(pk=device.pk, digest=device.digest).update(sealed=""))
 
 
 def of_notices(notices: Sequence[Notice]) -> Payload:
@@ -163,6 +177,10 @@ def _outcome(status: int, pause: float) -> Outcome:
     is_busy = status == 429 or status >= 500
     state = ReceiptState.LATER if is_busy else ReceiptState.REFUSED
     return Outcome(state, f"The push service answered {status}.", is_busy, pause)
+
+
+def _digest(endpoint: str) -> bytes:
+    return hashlib.sha256(endpoint.encode()).digest()
 
 
 def _checked(given: str) -> Subscription:

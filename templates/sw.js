@@ -1,5 +1,6 @@
 {% load static %}/* Shows notices when no page is open, says so, and leads to what they are about. Nothing is kept or served offline. */
 const icon = "{% static 'icon-192.png' %}";
+const ALOUD = 3, BURST = 60_000;
 
 self.addEventListener("install", () => self.skipWaiting());
 self.addEventListener("activate", (event) => event.waitUntil(self.clients.claim()));
@@ -10,21 +11,30 @@ self.addEventListener("push", (event) => {
 });
 
 async function show({ id, title, body, url }) {
-  await self.registration.showNotification(title, { body, icon, tag: id || "trial", data: { url } });
+  const now = Date.now();
+  const shown = await self.registration.getNotifications();
+  const silent = shown.filter(({ data }) => data.at > now - BURST).length >= ALOUD; // the device was off for a while
+  await self.registration.showNotification(title, { body, icon, silent, tag: id || "trial", data: { url, at: now } });
   if (id) await fetch(`/notices/${id}/shown`, { method: "POST" }).catch(() => {});
 }
 
 self.addEventListener("pushsubscriptionchange", (event) => event.waitUntil(renew(event.newSubscription)));
+self.addEventListener("message", (event) => event.waitUntil(renew())); // a page has learnt that the server needs it
 
 async function renew(renewed) {
   const address = "{% url 'push_renew' %}";
   const known = await fetch(address, { redirect: "error" });
   if (!known.ok) return; // this browser is told nothing
   const { key, token } = await known.json();
-  const options = { userVisibleOnly: true, applicationServerKey: key };
-  const subscription = JSON.stringify(renewed ?? await self.registration.pushManager.subscribe(options));
+  const subscription = JSON.stringify(renewed ?? await subscribed(key));
   const body = new URLSearchParams({ subscription });
   await fetch(address, { method: "POST", body, headers: { "X-CSRFToken": token }, redirect: "error" });
+}
+
+async function subscribed(key) {
+  const { pushManager } = self.registration;
+  await (await pushManager.getSubscription())?.unsubscribe(); // it may be dead, or for another key
+  return pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: key });
 }
 
 self.addEventListener("notificationclick", (event) => {

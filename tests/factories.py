@@ -182,7 +182,7 @@ class PushDeviceFactory(Made[PushDevice]):
     user = SubFactory(UserFactory)
     name = "Browser"
     digest = Sequence(lambda n: hashlib.sha256(f"endpoint {n}".encode()).digest())
-    sealed = ""
+    sealed = "unreadable"
 
 
 class AgentRunFactory(Made[AgentRun]):

@@ -52,9 +52,11 @@ class NoticeShape(serializers.ModelSerializer[Notice]):
 
 
 class PushDeviceShape(serializers.ModelSerializer[PushDevice]):
+    is_lost = serializers.BooleanField(help_text="Not reached any more, until it registers again")
+
     class Meta:
         model = PushDevice
-        fields = ["id", "name", "created_at"]
+        fields = ["id", "name", "is_lost", "created_at"]
         read_only_fields = fields
 
 

@@ -112,8 +112,8 @@ def push_try(request: SignedInRequest, device_id: UUID) -> HttpResponse:
     if outcome.state == ReceiptState.SENT:
         messages.success(request, _("Sent. It should appear within seconds."))
     elif outcome.state == ReceiptState.GONE:
-        device.delete()
-        messages.error(request, _("This browser does not want to be told any more. It was removed."))
+        push.lose(device)
+        messages.error(request, _("It cannot be reached any more. It is told again once Waymark is opened there."))
     else:
         messages.error(request, outcome.detail)
     return redirect("settings_notices")
@@ -143,7 +143,9 @@ def notice_shown(request: SignedInRequest, notice_id: UUID) -> HttpResponse:
 @require_POST
 @signed_in
 def looking(request: SignedInRequest) -> HttpResponse:
-    """A page says that somebody has it before their eyes, and learns what has come up elsewhere."""
+    """A page says that somebody has it before their eyes, and learns what has come up elsewhere. Once, it says by which
+    address its browser is pushed to, and learns whether that is to be told anew: its service worker could not, or a
+    backup was restored."""
     try:
         place = looked(request.user, resolve(request.POST.get("path", "")))
     except (Resolver404, ValueError):
@@ -151,7 +153,8 @@ def looking(request: SignedInRequest) -> HttpResponse:
     settle(request.user)
     news = [each for each in _news(request.user) if not stands_at(place, each)]  # some came about just now
     shown = [{"id": str(each.pk), "text": f"{title(each)}. {each.said}", "url": link(each)} for each in news]
-    return JsonResponse({"waiting": asked_of(request.user).count(), "notices": shown})
+    waiting = asked_of(request.user).count()
+    return JsonResponse({"waiting": waiting, "notices": shown, "renew": _is_to_renew(request)})
 
 
 @csrf_exempt  # RFC 8058: a mail program posts it for its user
@@ -185,6 +188,14 @@ def proof(request: HttpRequest, token: str) -> HttpResponse:
     if request.method == "POST":
         mail_proof.prove(user)
     return render(request, "goals/mail_proof.html", {"proven": request.method == "POST", "email": user.email})
+
+
+def _is_to_renew(request: SignedInRequest) -> bool:
+    endpoint = request.POST.get("push")
+    if endpoint is None:
+        return False
+    mine = PushDevice.objects.for_user(request.user).filter(browser=looks.device_of(request)).first()
+    return mine is not None and not push.is_known(mine, endpoint)
 
 
 def _news(user: User) -> list[Notice]:

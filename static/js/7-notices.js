@@ -3,7 +3,8 @@
    #looking             a form: while somebody has the page before their eyes its address is posted every half minute,
                         so that they are told of nothing that they see. The answer says how many things wait, which
                         stands in the title and on the icon, and what came up on other pages, which is toasted once in
-                        all windows. Its data-open is the word for the way there.
+                        all windows. Its data-open is the word for the way there. The first time, a browser that was
+                        told of says how it is pushed to, so that the server notices when it has missed a change.
    form[data-push-key]  tells this browser; shown where that is possible, else #push-unfit. #push-denied says no.
    form[data-push-off]  ends that */
 (() => {
@@ -21,14 +22,30 @@
     return true;
   }
 
+  async function worker() {
+    return await navigator.serviceWorker?.getRegistration("/");
+  }
+
+  let compared = false;
+
+  async function withPush(body) {
+    if (compared) return;
+    compared = true;
+    const { pushManager } = await worker() ?? {}; // there is none where this was never switched on
+    if (await pushManager?.permissionState({ userVisibleOnly: true }) !== "granted") return;
+    body.set("push", (await pushManager.getSubscription())?.endpoint ?? "");
+  }
+
   async function look() {
     const form = document.getElementById("looking");
     if (!form || document.hidden || !navigator.onLine) return;
     const body = new FormData(form);
     body.set("path", location.pathname);
+    await withPush(body).catch(() => {});
     const answer = await fetch(form.action, { method: "POST", body, redirect: "error" }).catch(() => null);
     if (!answer?.ok) return;
-    const { waiting, notices } = await answer.json();
+    const { waiting, notices, renew } = await answer.json();
+    if (renew) (await worker())?.active?.postMessage("renew");
     document.title = waiting ? `(${waiting}) ${title}` : title;
     navigator.setAppBadge?.(waiting).catch(() => {});
     for (const { id, text, url } of notices) {
@@ -68,8 +85,7 @@
   }
 
   async function unsubscribed() {
-    const worker = await navigator.serviceWorker?.getRegistration("/");
-    await (await worker?.pushManager?.getSubscription())?.unsubscribe();
+    await (await (await worker())?.pushManager?.getSubscription())?.unsubscribe();
   }
 
   async function remove(from) {

@@ -3,6 +3,8 @@
 import json
 from collections.abc import Iterator
 from datetime import time
+from functools import partial
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
@@ -24,7 +26,10 @@ from tests.push_service import PushService, push_service
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 
-KEEP = "self.registration.showNotification = async (title, options) => { self.kept = { title, options }; }"
+KEEP = """self.kept = [];
+self.registration.showNotification = async (title, options) => { self.kept.push({ title, ...options }); };
+self.registration.getNotifications = async () => self.kept;
+Date.now = () => 1e12;"""
 """A browser without windows shows no notices."""
 
 
@@ -38,7 +43,10 @@ def service(settings: Settings) -> Iterator[PushService]:
 
 def subscribing_to(page: Page, subscription: str) -> None:
     """The browser of the tests has no push service of its own."""
-    page.add_init_script(f"PushManager.prototype.subscribe = async () => ({subscription});")
+    given = f"Object.assign({subscription}, {{ unsubscribe: async () => {{}} }})"
+    page.add_init_script(
+        f"PushManager.prototype.subscribe = PushManager.prototype.getSubscription = async () => ({given});"
+    )
 
 
 def test_this_browser_is_told_and_says_that_it_was_shown(
@@ -65,17 +73,19 @@ def test_this_browser_is_told_and_says_that_it_was_shown(
         wait_for(page, registrations)
         [worker] = context.service_workers
         worker.evaluate(KEEP)
-        protocol.send(
-            "ServiceWorker.deliverPushMessage",
-            {
-                "origin": live_server.url,
-                "registrationId": registrations[-1]["registrationId"],
-                "data": json.dumps(somebody.shown[1]),
-            },
-        )
+
+        def arrive(message: dict[str, Any]) -> None:
+            to = {"origin": live_server.url, "registrationId": registrations[-1]["registrationId"]}
+            protocol.send("ServiceWorker.deliverPushMessage", to | {"data": json.dumps(message)})
+
+        arrive(somebody.shown[1])
         wait_until(lambda: Receipt.objects.filter(state="shown").exists())
-        shown = worker.evaluate("[kept.title, kept.options.body, kept.options.data.url]")
+        shown = worker.evaluate("[kept[0].title, kept[0].body, kept[0].data.url]")
         assert shown == ["Failed: Move to Graz", "The model gave an empty answer", somebody.shown[1]["url"]]
+        for number in range(2, 6):  # they were kept while the device was off
+            arrive(somebody.shown[0])
+            wait_until(partial(worker.evaluate, f"kept.length === {number}"))
+        assert worker.evaluate("kept.map(({ silent }) => silent)") == [False, False, False, True, True]
         page.reload()
         expect(page.get_by_text("push · Chrome on Linux: shown")).to_be_visible()
         remove = page.get_by_role("button", name="Remove Chrome on Linux")
@@ -110,6 +120,53 @@ def test_a_subscription_that_the_browser_renews_is_told_to_the_server(
         page.get_by_role("button", name="Send a test").click()
         expect(page.get_by_text("Sent. It should")).to_be_visible()
         assert [len(somebody.shown) for somebody in (old, new)] == [0, 1]
+
+
+MISSED = """(given) => {
+  PushManager.prototype.getSubscription = async () => ({ unsubscribe: async () => { self.ended = true; } });
+  PushManager.prototype.subscribe = async () => self.ended ? given : null;
+}"""
+
+
+def test_a_page_tells_the_server_of_a_subscription_that_it_has_missed(
+    browser: Browser, live_server: LiveServer, user: User, service: PushService
+) -> None:
+    """The browser has renewed it while the server was away, which the server learns when it pushes to the old one."""
+    old, lost, new = (service.browser(push.public_key()) for _ in range(3))
+    with signed_in(browser, live_server.url, user, permissions=["notifications"]) as context:
+        page = context.new_page()
+        subscribing_to(page, old.subscription)
+        page.goto("/settings/notices/")
+        page.get_by_role("button", name="Turn on in this browser").click()
+        expect(page.get_by_text("This browser,")).to_be_visible()
+        [worker] = context.service_workers
+        worker.evaluate(MISSED, json.loads(new.subscription))
+        service.browsers.pop(f"/push/{old.address[-1]}")
+        failed(create_goal(user, "Move to Graz"))
+        delivery.deliver()
+        assert PushDevice.objects.get().is_lost
+        subscribing_to(page, lost.subscription)
+        page.goto("/notes/")
+        wait_until(lambda: not PushDevice.objects.get().is_lost)
+        finished(create_goal(user, "Vienna half marathon"))
+        delivery.deliver()
+        assert [each["title"] for each in new.shown] == ["Finished: Vienna half marathon"]
+        subscribing_to(page, new.subscription)
+        with page.expect_response("**/looking/") as answered:
+            page.goto("/notes/")
+        assert answered.value.json()["renew"] is False
+
+
+def test_nothing_is_said_of_pushes_where_they_were_never_switched_on_or_are_not_allowed(
+    browser: Browser, live_server: LiveServer, user: User
+) -> None:
+    for granted in (["notifications"], []):
+        with signed_in(browser, live_server.url, user, permissions=granted) as context:
+            page = context.new_page()
+            with page.expect_request("**/looking/") as asked:
+                page.goto("/notes/")
+            assert 'name="push"' not in (asked.value.post_data or "")
+            assert 'name="path"' in (asked.value.post_data or "")
 
 
 def test_a_browser_is_removed_also_when_it_cannot_unsubscribe(

@@ -10,7 +10,7 @@ import pytest
 from django.apps import apps
 from django.contrib.auth.models import User
 from django.core import mail
-from django.db import connection
+from django.db import connection, transaction
 from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
@@ -18,7 +18,7 @@ from structlog.testing import capture_logs
 
 from agents.services import assistant_of
 from goals import delivery, feeds, notice_mail, push
-from goals.models import Feed, Goal, Notice, NoticeChoice, Receipt
+from goals.models import Feed, Goal, Notice, NoticeChoice, PushDevice, Receipt
 from goals.notice import ReceiptState
 from goals.notice_feed import told_by_feed
 from goals.sending import Outcome
@@ -391,6 +391,27 @@ def test_many_look_at_the_clock_at_once_and_each_is_sent_once(
     assert len({*links}) == len(links) == number
 
 
+def test_whoever_finds_another_at_a_browser_leaves_all_of_it_to_them(
+    goal: Goal, browser: BrowserOfSomebody, later: Later
+) -> None:
+    for n in range(12):
+        finished(goal, f"Answer number {n}. It is good.")
+    later(0.5)
+
+    def tick() -> None:
+        try:
+            later(1)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(1) as other, transaction.atomic():
+        PushDevice.objects.select_for_update().get()
+        other.submit(tick).result()
+        assert receipts() == []
+    later()
+    assert len(browser.shown) == 1
+
+
 def test_a_mail_server_that_is_down_is_asked_once_a_tick_and_the_log_says_so(
     letters: list[Any], later: Later, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -518,6 +539,21 @@ def test_failures_that_go_on_are_told_once_until_they_are_seen(
     later(0.1)
     later(2)
     assert len(browser.shown) == 2
+
+
+def test_a_failure_before_the_one_that_was_told_is_none_to_tell_later(
+    goal: Goal, browser: BrowserOfSomebody, later: Later, client: Client
+) -> None:
+    client.force_login(goal.user)
+    failed(goal, "The model is busy.")
+    later(0.1, tick=False)
+    failed(goal)
+    later()
+    later(2)
+    client.get(browser.shown[0]["url"])
+    later(0.1)
+    later(2)
+    assert [each["body"] for each in browser.shown] == ["The model gave an empty answer"]
 
 
 def test_several_come_in_one_mail_which_says_how_to_end_that(

@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.core.management import call_command
 from django.db import connection, transaction
 from django.test import Client
+from django.urls import reverse
 from django.utils import timezone
 from py_vapid import Vapid02
 from pytest_django import Settings
@@ -25,6 +27,7 @@ from tests.goals.test_notices import Later, failed, finished, later, receipts, s
 from tests.locks import waiting
 from tests.processes import wait_until
 from tests.push_service import BrowserOfSomebody, PushService, decoded
+from tools.safe_fetch import safe_fetch
 
 __all__ = ["later", "service"]
 
@@ -91,17 +94,97 @@ def test_the_longest_payload_fits(device: PushDevice, browser: BrowserOfSomebody
 
 
 @pytest.mark.parametrize("status", [404, 410])
-def test_a_browser_that_is_gone_is_removed(
-    status: int, goal: Goal, device: PushDevice, service: PushService, later: Later
+def test_a_browser_whose_subscription_is_gone_is_told_again_once_it_has_another(
+    status: int, goal: Goal, client: Client, service: PushService, later: Later
 ) -> None:
+    """Its service worker could not say so when that changed: the server was away (`static/js/7-notices.js`)."""
+    old, new = (service.browser(push.public_key()) for _ in range(2))
+    client.force_login(goal.user)
+    client.post("/settings/notices/devices/", {"subscription": old.subscription}, headers={"User-Agent": "Firefox"})
+
+    def is_to_renew(browser: Client = client, **said: str) -> bool:
+        told: bool = browser.post("/looking/", {"path": "/notes/", **said}).json()["renew"]
+        return told
+
+    assert not is_to_renew(push=old.address)
+    assert is_to_renew(push=new.address)
+    assert is_to_renew(push="")
+    later(1, tick=False)
     failed(goal)
-    finished(goal)
-    later()
+    later(0.5)
     service.answers = [status]
     later(1)
-    assert not PushDevice.objects.exists()
-    assert receipts() == [("push", "gone")]
-    assert Receipt.objects.get().whom == "Firefox on Linux"
+    finished(goal)
+    later(2)
+    assert (receipts(), old.shown) == ([("push", "gone")], [])
+    assert Receipt.objects.get().whom == "Firefox"
+    assert "cannot be reached any more" in client.get("/settings/notices/").content.decode()
+    assert is_to_renew(push=old.address)
+    assert not is_to_renew()
+    stranger = Client()
+    stranger.force_login(UserFactory())
+    stranger.cookies["waymark_device"] = client.cookies["waymark_device"].value
+    assert not is_to_renew(stranger, push=new.address)
+    assert client.post("/settings/notices/devices/renew", {"subscription": new.subscription}).status_code == 204
+    assert not is_to_renew(push=new.address)
+    later(1)
+    assert [each["body"] for each in new.shown] == ["The plan respects your knee"]
+    client.post(f"/settings/notices/devices/{PushDevice.objects.get().pk}/remove/")
+    assert not is_to_renew(push=new.address)
+
+
+def test_a_trial_finds_out_that_a_browser_is_not_reached(
+    device: PushDevice, service: PushService, client: Client, user: User
+) -> None:
+    client.force_login(user)
+    service.browsers.clear()
+    answer = client.post(f"/settings/notices/devices/{device.pk}/try/", follow=True).content.decode()
+    assert "told again once Waymark is opened there" in answer
+    assert PushDevice.objects.get().is_lost
+
+
+def test_a_subscription_that_was_renewed_while_the_old_one_was_tried_is_kept(
+    goal: Goal, device: PushDevice, service: PushService, later: Later, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    new = service.browser(push.public_key())
+
+    def renew_and_fetch(*given: Any, **more: Any) -> Any:
+        PushDevice.objects.filter(pk=device.pk).update(digest=renewed.digest, sealed=renewed.sealed)
+        return safe_fetch(*given, **more)
+
+    renewed = push.register(UserFactory(), new.subscription, "Firefox on Linux")
+    renewed.delete()
+    finished(goal)
+    later(0.5)
+    service.answers = [410]
+    with monkeypatch.context() as patch:
+        patch.setattr("goals.push.safe_fetch", renew_and_fetch)
+        later(1)
+    assert receipts() == [("push", "later")]
+    later(1)
+    assert receipts() == [("push", "sent")]
+    assert len(new.shown) == 1
+
+
+def test_a_browser_that_signs_out_while_another_is_told_is_told_nothing(
+    goal: Goal, device: PushDevice, service: PushService, later: Later, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leaving = service.browser(push.public_key())
+    client.force_login(goal.user)
+    client.post("/settings/notices/devices/", {"subscription": leaving.subscription})
+    later(1, tick=False)
+    finished(goal)
+    later(0.5)
+    send = push.send
+
+    def sign_out_and_send(*given: Any) -> Outcome:
+        client.post("/accounts/logout/")
+        return send(*given)
+
+    monkeypatch.setattr(push, "send", sign_out_and_send)
+    later(1)
+    assert receipts() == [("push", "sent")]
+    assert leaving.shown == []
 
 
 @pytest.mark.parametrize(("asked", "minutes"), [(600, 10), (10, 1), (10**30, 120)])
@@ -321,6 +404,29 @@ def test_a_new_password_signs_this_browser_out_too(client: Client, user: User, s
     assert not PushDevice.objects.exists()
 
 
+@pytest.mark.parametrize("by", ["staff", "command"])
+def test_a_new_password_that_others_have_set_signs_all_browsers_out(
+    by: str,
+    client: Client,
+    user: User,
+    browser: BrowserOfSomebody,
+    admin_client: Client,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    new = "staple 4711 horse"
+    client.force_login(user)
+    client.post("/settings/notices/devices/", {"subscription": browser.subscription})
+    if by == "command":
+        monkeypatch.setattr("agents.management.commands.password.getpass", lambda prompt: new)
+        call_command("password", user.email)
+    else:
+        words = {"password1": new, "password2": new, "usable_password": "true"}
+        admin_client.post(reverse("admin:auth_user_password_change", args=[user.pk]), words)
+    user.refresh_from_db()
+    assert user.check_password(new)
+    assert not PushDevice.objects.exists()
+
+
 def test_a_renewed_subscription_takes_the_place_of_the_old_one(
     client: Client, user: User, service: PushService
 ) -> None:
@@ -369,6 +475,14 @@ def test_there_are_so_many_devices_and_no_more(user: User, service: PushService)
         push.register(user, service.browser("").subscription, "Browser")
     with pytest.raises(Refused):
         push.register(user, service.browser("").subscription, "Browser")
+
+
+def test_one_that_is_not_reached_makes_room(user: User, service: PushService) -> None:
+    devices = [push.register(user, service.browser("").subscription, "Browser") for _n in range(push.MOST)]
+    assert push.lose(devices[7])
+    push.register(user, service.browser("").subscription, "Browser")
+    assert PushDevice.objects.count() == push.MOST
+    assert not PushDevice.objects.lost().exists()
 
 
 def test_two_who_are_added_at_once_are_not_too_many(
