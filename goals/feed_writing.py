@@ -23,6 +23,7 @@ from agents.providers.errors import RETRYABLE
 from goals import feeds
 from goals.feed import Feed
 from goals.feed_tools import WriteFeed
+from goals.headline import headline
 from goals.quiet import quiet_until
 from goals.schedule import Result, Schedule, ScheduleKind
 from goals.schedules import next_of
@@ -48,6 +49,12 @@ class Unwritten:
     run: AgentRun | None
     again_at: datetime | None
     is_of_today: bool
+
+    @property
+    def why(self) -> str:
+        """In a sentence; empty when its run has just not written it."""
+        said = headline(self.run.error)[0] if self.run else ""
+        return f"{said}." if said and not said.endswith("…") else said
 
 
 def unwritten(user: User) -> Unwritten | None:
@@ -84,7 +91,8 @@ def next_look(schedule: Schedule, now: datetime) -> datetime:
     """The feed's next hour; before that, what has become of today's is looked at."""
     feed = _of_today(schedule, now)
     pause = _pause(feed) if feed else None
-    return _that_day(schedule, now, now + pause) if pause else next_of(schedule, now)
+    hour = next_of(schedule, now)
+    return min(hour, now + pause) if pause else hour
 
 
 def again(schedule: Schedule, now: datetime) -> bool:
@@ -122,15 +130,14 @@ def try_now(user: User) -> bool:
 
 def _when_again(schedule: Schedule, feed: Feed, now: datetime) -> datetime:
     """When a feed is tried again, `now` at the earliest; or when there is another look at it."""
-    last, pause = _last_run(feed), _pause(feed)
     if feed.run is None:  # its user wants it
         return now
+    last, pause, hour = _last_run(feed), _pause(feed), next_of(schedule, now)
     if last is None or pause is None or not (last.is_live or last.reason in MAY_PASS):
-        return next_of(schedule, now)
+        return hour
     if last.is_live and last.status != RunStatus.WAITING_APPROVAL and last.reason != GAVE_WAY:
-        return _that_day(schedule, now, now + pause)
-    until = quiet_until(schedule.user_id, now)
-    return _that_day(schedule, now, until) if until else now
+        return min(hour, now + pause)
+    return min(hour, quiet_until(schedule.user_id, now) or now)
 
 
 def _try_again(schedule: Schedule, feed: Feed) -> bool:
@@ -211,12 +218,6 @@ def _pause(feed: Feed) -> timedelta | None:
     """After the last try that the clock began; None: it begins no other."""
     tries, hours = _runs(feed).filter(trigger=Trigger.SCHEDULE).count(), settings.WAYMARK_FEED_RETRY_HOURS
     return timedelta(hours=hours[tries - 1]) if 0 < tries <= len(hours) else None
-
-
-def _that_day(schedule: Schedule, now: datetime, at: datetime) -> datetime:
-    """That moment, or the feed's next hour when the day is over by then."""
-    is_of_today = _day(schedule.user_id, at) == _day(schedule.user_id, now)
-    return min(at, next_of(schedule, now)) if is_of_today else next_of(schedule, now)
 
 
 def _day(user_id: int, at: datetime) -> date:

@@ -46,8 +46,9 @@ class Schedule(models.Model):
     rule: five fields of cron; of RECURRING and FEED alone. intent: what it is to do then; blank: to look at how things
     stand.
     only_if_changed: a time at which nothing has changed since the agent's last run passes without a call of a model.
-    next_at: None: it has come, or is paused. last_slot: the time on its user's wall that came last, in ISO's form: no
-    time comes twice. skipped_from: the first of the times that passed while nobody was there, before the last one.
+    next_at: None: it has come, or is paused; of FEED also when to look at what became of today's. last_slot: the time
+    on its user's wall that came last, in ISO's form: no time comes twice. skipped_from: the first of the times that
+    passed while nobody was there, before the last one.
     last_at, last_result, last_run: of the last time.
     """
 

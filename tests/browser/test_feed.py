@@ -12,6 +12,7 @@ from goals.feed import Feed, FeedItem
 from goals.services import create_goal
 from tests.browser.access import assert_usable
 from tests.browser.conftest import signed_in
+from tests.factories import AgentRunFactory
 from tests.goals.test_feed import happened
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -60,4 +61,33 @@ def test_it_is_read_rated_dismissed_and_talked_about(
     page.goto("/")
     mover.get_by_role("button", name="Discuss").click()
     expect(page.locator("#turns").get_by_text("Which mover?")).to_be_visible()
+    window.close()
+
+
+@pytest.mark.parametrize("script", [True, False], ids=["with script", "without script"])
+def test_one_that_is_missing_is_tried_now(script: bool, browser: Browser, live_server: LiveServer, user: User) -> None:
+    happened(create_goal(user, "Move to Graz"), "Two quotes, 240 apart.")
+    thread = assistant_of(user).thread
+    feed = feeds.begin(thread, timezone.now())
+    assert feed is not None
+    feed.run = AgentRunFactory.create(
+        thread=thread,
+        context_type="feed_generation",
+        trigger="schedule",
+        status="failed",
+        reason="unreachable",
+        error="The model's server could not be reached: connection refused. It failed permanently.",
+        finished_at=timezone.now(),
+    ).pk
+    feed.save()
+
+    window = signed_in(browser, live_server.url, user, java_script_enabled=script)
+    page = window.new_page()
+    page.goto("/")
+    expect(page.get_by_text("The model's server could not be reached: connection refused.")).to_be_visible()
+    if script:
+        assert_usable(page)
+    page.get_by_role("button", name="Try now").click()
+    expect(page.get_by_text("Your assistant takes it up.")).to_be_visible()
+    expect(page.get_by_text("no feed came of it")).to_have_count(0)
     window.close()

@@ -29,7 +29,7 @@ from goals.services import create_goal
 from memory import notes
 from memory.models import AgentRun, RunStatus, Source, ThreadMessage
 from tests.factories import UserFactory, think_with
-from tests.llm_script import Reply, Request
+from tests.llm_script import Reply, Request, Status
 from tests.llm_server import LLMServer
 
 type Time = tuple[str, int, int, Collection[int]]
@@ -48,6 +48,7 @@ TIMES: tuple[Time, ...] = (
     ("every Monday and Thursday 18:30", 18, 30, (0, 3)),
     ("every Sunday 1:00", 1, 0, (6,)),
 )
+AWAY = Status(429, {"retry-after": "7200"})
 POINTS = ("D1.after", "D4.after", "D5.before", "D5.after", "D8.before", "D8.after")
 
 
@@ -57,7 +58,8 @@ class Killed(BaseException):
 
 @dataclass
 class Month:
-    """What happens in it. rung: whom a worker is to look after. clock: the one on the wall of everybody."""
+    """What happens in it. rung: whom a worker is to look after. clock: the one on the wall of everybody. away: how many
+    feeds the model was not there for."""
 
     rung: list[UUID]
     chance: random.Random
@@ -66,6 +68,7 @@ class Month:
     follow_ups: int = 0
     notes_changed: int = 0
     deaths: int = 0
+    away: int = 0
 
     def work(self) -> None:
         """Until nothing is left to do; now and then the worker dies, and another finds what it has left."""
@@ -83,6 +86,13 @@ class Month:
                 sweeper.sweep()
             finally:
                 crashpoints.arm("")
+
+    def model(self, request: Request) -> Reply | Status:
+        is_feed = "<feed>" in request.last_user_text and not request.results
+        if is_feed and self.clock[0] < QUIET_FROM and self.chance.random() < 0.15:
+            self.away += 1
+            return AWAY
+        return mind(request)
 
     def happens(self) -> None:
         """People write to their agents, and change notes, by day and by night."""
@@ -104,8 +114,8 @@ def month(transactional_db: None, rung: list[UUID], llm: LLMServer, monkeypatch:
     monkeypatch.setattr(timezone, "now", lambda: clock[0])
     monkeypatch.setattr(signal, "pthread_kill", _die)
     llm.keep_log = False
-    llm.always(mind)
     month = Month(rung, random.Random(20270308), clock)
+    llm.always(month.model)
     for zone in ZONES:
         user = UserFactory()
         think_with(user, llm.url, "key-of-the-test")
@@ -162,8 +172,8 @@ def test_a_month_comes_exactly_once(month: Month, llm: LLMServer) -> None:
         else:
             assert came[str(schedule.pk)] == len(due), (goal, words)
     assert_follow_ups_came_once(month)
-    assert_feeds_came_once()
-    others = AgentRun.objects.exclude(status=RunStatus.SUCCEEDED)
+    assert_feeds_came_once(month)
+    others = AgentRun.objects.exclude(status=RunStatus.SUCCEEDED).exclude(context_type="feed_generation")
     assert list(others.values_list("status", "reason", "error", "trigger", "recoveries")) == []
 
     a_week_without_news(month, llm)
@@ -178,14 +188,20 @@ def assert_follow_ups_came_once(month: Month) -> None:
     assert not once.filter(next_at__lt=month.clock[0] - timedelta(minutes=30)).exists()
 
 
-def assert_feeds_came_once() -> None:
-    """One for each day on which there was something to tell, each written by one run."""
+def assert_feeds_came_once(month: Month) -> None:
+    """One for each day on which there was something to tell, each written by one run: the first, or when the model was
+    away one that came hours later."""
     feeds = list(Feed.objects.all())
     assert len(feeds) > 60
     assert all(feed.brief and feed.written_at for feed in feeds)
     assert len({(feed.user_id, feed.day) for feed in feeds}) == len(feeds)
     runs = AgentRun.objects.filter(context_type="feed_generation")
-    assert {feed.run for feed in feeds} == set(runs.values_list("pk", flat=True))
+    assert {feed.run for feed in feeds} == set(runs.filter(status=RunStatus.SUCCEEDED).values_list("pk", flat=True))
+    away = runs.exclude(status=RunStatus.SUCCEEDED).values_list("status", "reason")
+    assert list(away) == [(RunStatus.FAILED, "rate_limited")] * month.away
+    assert month.away > 10
+    handed = Counter(ThreadMessage.objects.filter(metadata__has_key="feed").values_list("metadata__feed", flat=True))
+    assert set(handed.values()) == {1}
     assert FeedItem.objects.count() == len(feeds)
     told = Counter(fact["evidence"]["id"] for feed in feeds for fact in feed.facts)
     assert told.most_common(1)[0][1] == 1  # nothing is told twice

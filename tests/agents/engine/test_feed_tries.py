@@ -22,6 +22,7 @@ from goals import feed_writing, firing
 from goals.feed import Feed, FeedItem
 from goals.feeds import set_hour
 from goals.models import Goal, Schedule, ScheduleKind
+from goals.vitals import schedules_overdue
 from memory.archive import Outcome
 from memory.models import AgentRun, ArchiveReason, RunQuerySet, RunStatus, Source, Thread, ThreadMessage
 from tests.agents.engine.test_approvals import EMAIL
@@ -188,7 +189,9 @@ def test_without_a_budget_nothing_is_asked_however_often_one_looks(
     connect_model(goal.user, "openai", Given(PRICED, llm.url, "key-of-the-test"))
     set_budget(goal.user, Window.TOTAL, Decimal("0.0001"), None)
     calls = len(llm.requests)
-    assert [at(7, 30), at(8, 30), at(10, 30), at(14, 30), at(7, 30, days=1)] == [1, 0, 0, 0, 0]
+    assert [at(7, 30), at(8, 30), at(8, 50)] == [1, 0, 0]
+    assert schedules_overdue() == 0, "nobody is told of it as if the clock stood still"
+    assert [at(10, 30), at(14, 30), at(7, 30, days=1)] == [0, 0, 0]
     assert tries().get().status == RunStatus.WAITING_BUDGET
     assert len(llm.requests) == calls
     assert in_conversation(thread) == ["material", "error"]
@@ -217,12 +220,13 @@ def test_its_mark_comes_back_with_it(goal: Goal, thread: Thread, at: At, llm: LL
 
 
 def test_who_has_joined_a_try_keeps_what_it_came_to(goal: Goal, thread: Thread, at: At, llm: LLMServer) -> None:
-    def joins(_request: Request) -> Status:
+    def joins(_request: Request) -> Reply:
         services.send_message(thread, "Good morning!")
-        return AWAY
+        return Reply(calls=[("list_recent_actions", {})])
 
     llm.script([joins, AWAY, *WRITES])
     at(7, 30)
+    assert ThreadMessage.objects.get(content="Good morning!").run == tries().get()
     at(8, 30)
     assert Feed.objects.get().brief == WRITTEN["brief"]
     assert Source.ERROR in in_conversation(thread), "its user had written to it"
@@ -237,7 +241,7 @@ def test_home_says_that_it_is_missing_and_tries_at_once(
         page = home.get(address).text
         assert "There is something to tell today, but no feed came of it." in page
         assert "limits how fast it may be asked" in page
-        assert "at 08:30:00" in page
+        assert "It is tried again at 08:30." in page
         assert page.count("Try now") == 1
     assert ">Try again<" not in home.get("/").text, "it is said once"
     for _press in range(3):
