@@ -313,10 +313,12 @@ def test_earlier_turns_come_when_one_scrolls_up(context: BrowserContext, goal: G
     page.goto(f"/goals/{goal.pk}/")
     expect(page.get_by_text("Question 29")).to_be_in_viewport()
     expect(page.get_by_text("Question 00")).to_have_count(0)
-    for _ in range(4):
+
+    def scrolled_to_the_first() -> bool:
         page.evaluate("() => scrollTo(0, 0)")
-        page.wait_for_timeout(300)
-    expect(page.get_by_text("Question 00")).to_have_count(1)
+        return page.get_by_text("Question 00").count() == 1
+
+    wait_until(scrolled_to_the_first)
     asked = page.locator(".ask p").all_inner_texts()
     assert [text[:11] for text in asked] == [f"Question {number:02d}" for number in range(30)]
 

@@ -231,6 +231,7 @@ def test_where_somebody_looks_it_is_toasted_once_and_not_where_it_stands(
         page.evaluate("document.dispatchEvent(new Event('agents-changed'))")
         toast = page.locator(".toast")
         expect(toast).to_have_text("Finished: Vienna half marathon. The knee is well againOpen")
+        toast.get_by_role("link").focus()  # it stays as long
         other = context.new_page()
         other.goto("/notes/")
         other.wait_for_load_state("networkidle")

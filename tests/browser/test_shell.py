@@ -234,9 +234,9 @@ def test_the_theme_changes_at_once_and_is_there_before_the_next_page_is_drawn(pa
 
 def test_the_editor_saves_by_itself(page: Page, goal: Goal) -> None:
     page.goto("/notes/")
-    page.get_by_label("Text").fill("new words")
-    page.locator("#note-saved", has_text="Saved").wait_for()
-    page.wait_for_timeout(1200)
+    with page.expect_response(lambda answer: answer.request.method == "POST" and "/notes/" in answer.url):
+        page.get_by_label("Text").fill("new words")
+    expect(page.locator("#note-saved")).to_contain_text("Saved")
     page.reload()
     assert page.get_by_label("Text").input_value() == "new words"
 

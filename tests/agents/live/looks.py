@@ -18,6 +18,9 @@ from memory.ids import new_id
 RUN = new_id()
 USER = 1
 
+PATIENCE = 30.0
+"""Seconds after which something will not come any more. No measure of how soon it is to come: machines are slow."""
+
 
 def token(number: int) -> str:
     return f"t{number:03d} "
@@ -62,7 +65,7 @@ async def off_loop(work: Any, *args: Any, **kwargs: Any) -> Any:
     return await offload(work, *args, **kwargs)
 
 
-async def read(feed: Feed, count: int, within: float = 5) -> list[Arrival]:
+async def read(feed: Feed, count: int, within: float = PATIENCE) -> list[Arrival]:
     """Return the next `count` arrivals, and what came with them; fails when they do not come in time."""
     arrived: list[Arrival] = []
     while len(arrived) < count:

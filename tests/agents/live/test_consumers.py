@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import time
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -16,7 +17,7 @@ from django.test import Client
 from agents.live import consumers, frames, viewer, wire
 from agents.live.announce import posted
 from agents.live.events import ToolStart
-from agents.live.keys import order, stream_key
+from agents.live.keys import order, stream_key, user_channel
 from agents.live.line import Line
 from agents.live.snapshot import Partial, tip
 from agents.live.stream import flush, notify, publish, redis_client
@@ -24,7 +25,7 @@ from agents.live.viewer import REDRAW_SECONDS
 from config.asgi import application
 from goals.models import Goal
 from memory.models import AgentRun, RunStatus, Source, ThreadMessage
-from tests.agents.live.looks import finish, off_loop, say, tell, token, tokens
+from tests.agents.live.looks import PATIENCE, finish, off_loop, say, tell, token, tokens
 from tests.factories import (
     PASSWORD,
     AgentActionFactory,
@@ -34,6 +35,7 @@ from tests.factories import (
     UserFactory,
     nobody,
 )
+from tests.processes import wait_until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("closed_hub")]
 
@@ -60,7 +62,7 @@ class Page:
         scope = {"type": "websocket", "path": path, "query_string": b"", "headers": headers, "subprotocols": []}
         self._socket = ApplicationCommunicator(application, scope)
         await self._socket.send_input({"type": "websocket.connect"})
-        answer = await self._socket.receive_output(timeout=5)
+        answer = await self._socket.receive_output(timeout=PATIENCE)
         return bool(answer["type"] == "websocket.accept")
 
     async def hello(self, after: str) -> None:
@@ -70,7 +72,7 @@ class Page:
     async def send(self, text: str) -> None:
         await self._socket.send_input({"type": "websocket.receive", "text": text})
 
-    async def frame(self, within: float = 3) -> dict[str, Any]:
+    async def frame(self, within: float = PATIENCE) -> dict[str, Any]:
         """Return the next frame that is about the thread."""
         while True:
             frame: dict[str, Any] = orjson.loads((await self._socket.receive_output(timeout=within))["text"])
@@ -78,7 +80,7 @@ class Page:
                 self.seq = frame.get("seq", self.seq)
                 return frame
 
-    async def frames_until(self, wanted: str, within: float = 3) -> str:
+    async def frames_until(self, wanted: str, within: float = PATIENCE) -> str:
         """Return what came until `wanted` was in it."""
         come = ""
         while wanted not in come:
@@ -87,7 +89,7 @@ class Page:
 
     async def close_code(self) -> int:
         while True:
-            output = await self._socket.receive_output(timeout=3)
+            output = await self._socket.receive_output(timeout=PATIENCE)
             if output["type"] == "websocket.close":
                 return int(output["code"])
 
@@ -96,7 +98,13 @@ class Page:
 
     async def close(self) -> None:
         await self._socket.send_input({"type": "websocket.disconnect", "code": 1000})
-        await self._socket.wait(timeout=5)
+        await self._socket.wait(timeout=PATIENCE)
+
+
+def has_listeners(user: User) -> bool:
+    """Whether a page of theirs is told by now of what happens elsewhere; what was said before, it never hears."""
+    ((_, count),) = redis_client().pubsub_numsub(user_channel(user.pk))
+    return bool(count)
 
 
 async def db(work: Any, *args: Any, **kwargs: Any) -> Any:
@@ -402,7 +410,7 @@ async def test_notes_of_one_user_do_not_reach_another(goal: Goal, run: AgentRun)
     page = Page(stranger.user, stranger.thread_id)
     await page.open()
     await page.hello(await off_loop(tip, stranger.thread_id))
-    await asyncio.sleep(0.1)
+    await off_loop(wait_until, partial(has_listeners, stranger.user))
     await off_loop(say, goal.thread_id, "secret", run=run.pk, user=goal.user.pk)
     await off_loop(finish, goal.thread_id, run=run.pk, user=goal.user.pk)
     assert await page.is_quiet()
@@ -412,7 +420,7 @@ async def test_notes_of_one_user_do_not_reach_another(goal: Goal, run: AgentRun)
 async def test_signing_out_closes_the_open_pages(goal: Goal) -> None:
     page = Page(goal.user, goal.thread_id)
     await page.open()
-    await asyncio.sleep(0.1)
+    await off_loop(wait_until, partial(has_listeners, goal.user))
     await off_loop(notify, goal.user.pk, "signed_out")
     assert await page.is_quiet(), "another device signed out, this session still holds"
     await db(page.client.logout)

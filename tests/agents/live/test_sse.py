@@ -12,13 +12,14 @@ from django.http import StreamingHttpResponse
 from django.test import AsyncClient, override_settings
 
 from agents.live import sse
+from agents.live.hub import hub
 from agents.live.keys import order, stream_key
 from agents.live.snapshot import tip
 from agents.live.sse import event_stream
 from agents.live.stream import redis_client
 from goals.models import Goal
 from memory.models import AgentRun, RunStatus, Thread
-from tests.agents.live.looks import USER, finish, off_loop, say, token, tokens
+from tests.agents.live.looks import PATIENCE, USER, finish, off_loop, read, say, token, tokens
 from tests.factories import AgentRunFactory, GoalFactory, ThreadMessageFactory, UserFactory, bearer
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("closed_hub")]
@@ -32,7 +33,7 @@ class Stream:
         self._blocks: deque[str] = deque()
         self.last_id = ""
 
-    async def frame(self, within: float = 5) -> dict[str, Any]:
+    async def frame(self, within: float = PATIENCE) -> dict[str, Any]:
         """Return the next frame that is not a heartbeat as {id, event, data}."""
         while True:
             while not self._blocks:
@@ -113,9 +114,10 @@ async def test_what_a_run_left_behind_is_not_shown_as_being_written(thread: Thre
 async def test_frames_that_are_ready_together_leave_together(thread: Thread) -> None:
     stream = await opened(thread, await off_loop(tip, thread.pk))
     await stream.frame()
-    await off_loop(say, thread.pk, "a", "b", "c")
-    await asyncio.sleep(0.2)
-    chunk = await asyncio.wait_for(anext(stream._chunks), 5)
+    async with hub().attach(thread.pk, await off_loop(tip, thread.pk)) as other:
+        await off_loop(say, thread.pk, "a", "b", "c")
+        await read(other, 3)
+    chunk = await asyncio.wait_for(anext(stream._chunks), PATIENCE)
     assert chunk.count(b"event: think") == 3
     await stream.close()
 
@@ -193,7 +195,7 @@ async def test_a_wait_that_nobody_told_of_is_told_after_a_silence(
     await off_loop(say, thread.pk, "Shall I?", run=run.pk)
     assert (await stream.frame())["event"] == "think"
     await off_loop_db(AgentRun.objects.filter(pk=run.pk).update, status=RunStatus.WAITING_APPROVAL)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE):
         told = (await stream.frame())["data"]
     assert (told["run"], told["status"]) == (str(run.pk), "waiting_approval")
     await stream.close()
@@ -212,7 +214,7 @@ async def test_REN_04_a_compression_does_not_hold_events_back(goal: Goal) -> Non
     stream = Stream(cast(StreamingHttpResponse, response))
     await stream.frames(2)
     await off_loop(say, goal.thread_id, "Hi")
-    assert (await stream.frame(within=2))["data"]["text"] == "Hi"
+    assert (await stream.frame())["data"]["text"] == "Hi"
     await stream.close()
 
 
@@ -225,7 +227,7 @@ async def test_REN_04_d_a_burst_to_a_slow_reader_ends_with_the_whole_text(thread
     await off_loop(say, thread.pk, *(token(number) for number in range(1, 2001)), run=run.pk)
     while text != tokens(1, 2000):
         try:
-            frame = await stream.frame(within=2)
+            frame = await stream.frame()
         except StopAsyncIteration:
             stream = await opened(thread, stream.last_id)
             continue
@@ -242,7 +244,7 @@ async def test_REN_04_e_silence_is_filled_with_heartbeats(thread: Thread, monkey
     chunks = aiter(response)
     assert b"hello" in await anext(chunks)
     for _ in range(3):
-        assert (await asyncio.wait_for(anext(chunks), 1)).startswith(b":")
+        assert (await asyncio.wait_for(anext(chunks), PATIENCE)).startswith(b":")
     await chunks.aclose()  # type: ignore[attr-defined]
 
 
