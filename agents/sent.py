@@ -84,11 +84,17 @@ class Sent:
     def history(self) -> Group:
         """All messages as one."""
         sections = [*chain.from_iterable(message.sections for message in self.messages)]
-        return Group("Messages", sections, around=sum(message.around for message in self.messages))
+        gone = "" if sections else "; ".join(message.note for message in self.messages)
+        return Group("Messages", sections, note=gone, around=sum(message.around for message in self.messages))
 
     @property
     def parts(self) -> Sequence[Group]:
         return self.system, self.tools, self.history
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether none of it was deleted since."""
+        return not any(group.note for group in self.parts)
 
     @property
     def characters(self) -> int:

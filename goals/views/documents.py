@@ -29,6 +29,7 @@ from memory.documents import (
     write_document,
 )
 from memory.models import Document, DocumentVersion, Skill, Thread
+from memory.room import used
 from memory.text import newlines
 
 HINTS: Final[Mapping[str, object]] = {
@@ -48,6 +49,8 @@ def documents(request: SignedInRequest) -> HttpResponse:
     shared = [{"name": name, "hint": HINTS[name], "document": mine.get(name)} for name in BOOTSTRAP]
     skills = Skill.objects.for_user(request.user)
     page = {"here": "memory", "shell": build(request.user), "shared": shared, "skills": skills}
+    if quota := settings.WAYMARK_TEXT_QUOTA:
+        page |= {"used": used(request.user.pk), "quota": quota}
     return render(request, "memory/place.html", page)
 
 

@@ -7,6 +7,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import connection
+from django.template.defaultfilters import filesizeformat
 from django.test import Client
 from pytest_django import Settings
 
@@ -69,6 +70,7 @@ def test_a_note_that_grows_too_much_stays_as_it_was_and_what_was_typed_is_still_
     assert script or typed["body"] in refused.text
     note.refresh_from_db()
     assert note.body == "x" * 1_000
+    room(-2 * ROW)  # less than there is by now
     update_note(note, body="z" * 900)  # in one go with what its user had typed, so nothing is added
     assert Note.objects.get().body == "z" * 900
 
@@ -101,7 +103,7 @@ def test_a_skill_whose_newer_version_does_not_fit_stays(client: Client, user: Us
     assert (skill.text == TEXT, skill.is_on, skill.versions.count()) == (False, True, 0)
 
 
-def test_every_kind_counts_with_all_that_it_said(goal: Goal, settings: Settings) -> None:
+def test_every_kind_counts_with_all_that_it_said(client: Client, goal: Goal, settings: Settings) -> None:
     note = NoteFactory(thread=goal.thread, body="ä" * 100)
     keep_version(note)
     document = DocumentFactory(thread=goal.thread, text="d" * 200)
@@ -118,8 +120,12 @@ def test_every_kind_counts_with_all_that_it_said(goal: Goal, settings: Settings)
     with pytest.raises(NoteRefused):
         create_note(goal.thread, "More", "x" * 11)
     create_note(goal.thread, "More", "x" * 10)
+    assert (
+        f"take {filesizeformat(used + 10 + ROW)} of {filesizeformat(used + 10 + ROW)}." in client.get("/memory/").text
+    )
     settings.WAYMARK_TEXT_QUOTA = 0
     create_note(goal.thread, "More", "x" * 100_000)
+    assert "with what they said before" not in client.get("/memory/").text
 
 
 def test_of_many_writers_at_once_no_more_get_in_than_there_is_room_for(goal: Goal, settings: Settings) -> None:

@@ -241,15 +241,20 @@ def test_texts_that_were_not_sent_for_long_are_deleted_and_the_page_says_so(
     call, summary = ModelCall.objects.all()
     long_ago(29)
     monitor.run_if_due()
-    assert titles(page(desk, call))[:2] == ["core", "role"]
+    assert titles(whole := page(desk, call))[:2] == ["core", "role"]
+    assert ">Together<" in whole
     long_ago(2)
     HealthReport.objects.all().delete()
     monitor.run_if_due()
     assert not Prompt.objects.exists()
     shown = page(desk, call)
     assert shown.count("Not kept any more: it was not sent for 30 days") == 2, "the system prompt and the tools"
+    assert shown.count("not kept any more</td>") == 2
+    assert "Together, of what is kept" in shown
     assert sections(shown)[-1][1] == "Good morning", "the conversation is there as long as its goal"
-    assert page(desk, summary).count("Not kept any more") == 2, "the system prompt, and what was asked"
+    beside = page(desk, summary)
+    assert beside.count("Not kept any more") == 2, "the system prompt, and what was asked"
+    assert beside.count("not kept any more</td>") == 2
     settings.WAYMARK_PROMPTS_KEPT_DAYS = 0
     assert "deleted by an earlier setting" in page(desk, call)
     llm.script([Reply("Hello again.")])
