@@ -208,6 +208,7 @@ def test_what_was_seen_meanwhile_is_not_sent(goal: Goal, browser: BrowserOfSomeb
     later(0.5)
     client.get("/notes/")
     client.get("/", headers={"HX-Request": "true"})  # a page that brings itself up to date
+    client.get("/", headers={"Sec-Purpose": "prefetch;prerender"})  # a page that may be opened
     client.get("/approvals/")  # shows what waits, not this
     later(1)
     assert [each["body"] for each in browser.shown] == ["The shoes are here"]
