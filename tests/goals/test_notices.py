@@ -392,8 +392,8 @@ def test_many_look_at_the_clock_at_once_and_each_is_sent_once(
     assert len({*links}) == len(links) == number
 
 
-def test_whoever_finds_another_at_a_browser_leaves_all_of_it_to_them(
-    goal: Goal, browser: BrowserOfSomebody, later: Later
+def test_whoever_finds_another_at_it_leaves_all_of_it_to_them(
+    goal: Goal, browser: BrowserOfSomebody, letters: list[Any], later: Later
 ) -> None:
     for n in range(12):
         finished(goal, f"Answer number {n}. It is good.")
@@ -411,6 +411,13 @@ def test_whoever_finds_another_at_a_browser_leaves_all_of_it_to_them(
         assert receipts() == []
     later()
     assert len(browser.shown) == 1
+    later(14)
+    with ThreadPoolExecutor(1) as other, transaction.atomic():
+        User.objects.select_for_update(no_key=True).get(pk=goal.user.pk)
+        other.submit(tick).result()
+        assert letters == []
+    later()
+    assert len(letters) == 1
 
 
 def test_a_mail_server_that_is_down_is_asked_once_a_tick_and_the_log_says_so(
