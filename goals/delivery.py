@@ -176,9 +176,12 @@ def _push_one(known: PushDevice, way: _Way, notices: Sequence[Notice]) -> bool:
 
 
 def _mail(user: User, notices: NoticeQuerySet) -> bool:
-    """All that is due in one. True: the mail server does not answer."""
+    """All that is due in one. True: the mail server does not answer. Its user is held meanwhile, as the row of a device
+    is: one clock has all of them."""
     way, now = _Way(Channel.MAIL, user.email), timezone.now()
-    mine = way.reserve(way.untold(notices, now), now)
+    with transaction.atomic():
+        held = User.objects.select_for_update(skip_locked=True, no_key=True).filter(pk=user.pk, is_active=True)
+        mine = way.reserve(way.untold(notices, now), now) if held else {}
     if not mine:
         return False
     outcome = notice_mail.send(user, [*mine])

@@ -47,10 +47,12 @@ class UserTimeZoneMiddleware(PageMiddleware):
 
 
 class GlanceMiddleware(PageMiddleware):
-    """Notes what its user looks at (mission H10). A part that brings itself up to date is not looked at for that."""
+    """Notes what its user looks at (mission H10). A part that brings itself up to date is not looked at for that, nor a
+    page that a browser loads because they may open it: when they do, it says so itself (`static/js/7-notices.js`)."""
 
     def before_page(self, request: HttpRequest, user: User) -> None:
-        if request.method == "GET" and "HX-Request" not in request.headers and request.resolver_match:
+        by_itself = request.headers.keys() & {"HX-Request", "Sec-Purpose"}
+        if request.method == "GET" and not by_itself and request.resolver_match:
             looked(user, request.resolver_match)
 
 

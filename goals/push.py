@@ -143,6 +143,10 @@ def of_notices(notices: Sequence[Notice]) -> Payload:
 
 def send(device: PushDevice, payload: Payload) -> Outcome:
     """Hand a message to the device's push service, which keeps it for a day. Never raises for what that does."""
+    if not is_possible():
+        return Outcome(ReceiptState.FAILED, "This server has no key to sign with.")
+    if device.is_lost:
+        return Outcome(ReceiptState.GONE)
     try:
         to = Subscription.model_validate_json(unseal(device.sealed))
     except Unreadable as error:

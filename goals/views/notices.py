@@ -23,7 +23,7 @@ from goals import looks, mail_proof, notice_mail, push
 from goals.forms import NoticeForm
 from goals.glances import looked, stands_at
 from goals.notice import Channel, Notice, NoticeChoice, Receipt, ReceiptState, choice_of
-from goals.notice_words import link, place_of, title
+from goals.notice_words import counted, link, page_of, place_of, title
 from goals.noticing import settle
 from goals.push_device import PushDevice
 from goals.quiet import quiet_until
@@ -152,9 +152,15 @@ def looking(request: SignedInRequest) -> HttpResponse:
         raise Http404 from None
     settle(request.user)
     news = [each for each in _news(request.user) if not stands_at(place, each)]  # some came about just now
-    shown = [{"id": str(each.pk), "text": f"{title(each)}. {each.said}", "url": link(each)} for each in news]
-    waiting = asked_of(request.user).count()
-    return JsonResponse({"waiting": waiting, "notices": shown, "renew": _is_to_renew(request)})
+    answer = {
+        "waiting": asked_of(request.user).count(),
+        "notices": [
+            {"id": str(each.pk), "text": f"{title(each)}. {each.said}", "url": link(each)} for each in news[:SHOWN]
+        ],
+        "together": {"text": counted(news), "url": page_of(news)} if news else None,
+        "renew": _is_to_renew(request),
+    }
+    return JsonResponse(answer)
 
 
 @csrf_exempt  # RFC 8058: a mail program posts it for its user
@@ -203,7 +209,7 @@ def _news(user: User) -> list[Notice]:
     if quiet_until(user.pk, now):
         return []
     fresh = Notice.objects.open().filter(user=user, kind__in=choice_of(user).kinds(), created_at__gt=now - FRESH)
-    return list(fresh.select_related("thread")[:SHOWN])
+    return list(fresh.select_related("thread"))
 
 
 def _device(request: SignedInRequest, device_id: UUID) -> PushDevice:

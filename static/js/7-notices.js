@@ -3,12 +3,12 @@
    #looking             a form: while somebody has the page before their eyes its address is posted every half minute,
                         so that they are told of nothing that they see. The answer says how many things wait, which
                         stands in the title and on the icon, and what came up on other pages, which is toasted once in
-                        all windows. Its data-open is the word for the way there. The first time, a browser that was
+                        all windows, and as one when it is much. Its data-open is the word for the way there. The first time, a browser that was
                         told of says how it is pushed to, so that the server notices when it has missed a change.
    form[data-push-key]  tells this browser; shown where that is possible, else #push-unfit. #push-denied says no.
    form[data-push-off]  ends that */
 (() => {
-  const EVERY = 30_000, KEPT = 50, TOLD = "waymark-told";
+  const EVERY = 30_000, KEPT = 50, APART = 3, TOLD = "waymark-told";
   const title = document.title;
 
   function told() {
@@ -44,12 +44,13 @@
     await withPush(body).catch(() => {});
     const answer = await fetch(form.action, { method: "POST", body, redirect: "error" }).catch(() => null);
     if (!answer?.ok) return;
-    const { waiting, notices, renew } = await answer.json();
+    const { waiting, notices, together, renew } = await answer.json();
     if (renew) (await worker())?.active?.postMessage("renew");
     document.title = waiting ? `(${waiting}) ${title}` : title;
     navigator.setAppBadge?.(waiting).catch(() => {});
-    for (const { id, text, url } of notices) {
-      if (isNew(id)) waymark.toast(text, { url, word: form.dataset.open });
+    const fresh = notices.filter(({ id }) => isNew(id));
+    for (const { text, url } of fresh.length > APART ? [together] : fresh) {
+      waymark.toast(text, { url, word: form.dataset.open });
     }
   }
 

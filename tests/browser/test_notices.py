@@ -239,3 +239,19 @@ def test_where_somebody_looks_it_is_toasted_once_and_not_where_it_stands(
         toast.get_by_role("link").click()
         page.wait_for_url(f"**/goals/{there.pk}/**")
         assert Notice.objects.filter(seen_at=None).count() == 0
+
+
+def test_what_has_piled_up_is_toasted_as_one(browser: Browser, live_server: LiveServer, user: User) -> None:
+    goals = [create_goal(user, title) for title in ("Move to Graz", "Vienna half marathon")]
+    for n in range(6):
+        finished(goals[n % 2], f"Answer number {n}. It is good.")
+    failed(goals[0])
+    noticing.find()
+    with signed_in(browser, live_server.url, user) as context:
+        page = context.new_page()
+        page.goto("/notes/")
+        toast = page.locator(".toast")
+        expect(toast).to_have_text("1 failed, 6 finishedOpen")
+        toast.get_by_role("link").click()
+        page.wait_for_url(f"{live_server.url}/")
+        expect(page.get_by_role("heading", name="Since you last looked")).to_be_visible()

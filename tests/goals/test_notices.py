@@ -208,6 +208,7 @@ def test_what_was_seen_meanwhile_is_not_sent(goal: Goal, browser: BrowserOfSomeb
     later(0.5)
     client.get("/notes/")
     client.get("/", headers={"HX-Request": "true"})  # a page that brings itself up to date
+    client.get("/", headers={"Sec-Purpose": "prefetch;prerender"})  # a page that may be opened
     client.get("/approvals/")  # shows what waits, not this
     later(1)
     assert [each["body"] for each in browser.shown] == ["The shoes are here"]
@@ -391,8 +392,8 @@ def test_many_look_at_the_clock_at_once_and_each_is_sent_once(
     assert len({*links}) == len(links) == number
 
 
-def test_whoever_finds_another_at_a_browser_leaves_all_of_it_to_them(
-    goal: Goal, browser: BrowserOfSomebody, later: Later
+def test_whoever_finds_another_at_it_leaves_all_of_it_to_them(
+    goal: Goal, browser: BrowserOfSomebody, letters: list[Any], later: Later
 ) -> None:
     for n in range(12):
         finished(goal, f"Answer number {n}. It is good.")
@@ -410,6 +411,13 @@ def test_whoever_finds_another_at_a_browser_leaves_all_of_it_to_them(
         assert receipts() == []
     later()
     assert len(browser.shown) == 1
+    later(14)
+    with ThreadPoolExecutor(1) as other, transaction.atomic():
+        User.objects.select_for_update(no_key=True).get(pk=goal.user.pk)
+        other.submit(tick).result()
+        assert letters == []
+    later()
+    assert len(letters) == 1
 
 
 def test_a_mail_server_that_is_down_is_asked_once_a_tick_and_the_log_says_so(

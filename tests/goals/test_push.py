@@ -138,9 +138,11 @@ def test_a_trial_finds_out_that_a_browser_is_not_reached(
 ) -> None:
     client.force_login(user)
     service.browsers.clear()
-    answer = client.post(f"/settings/notices/devices/{device.pk}/try/", follow=True).content.decode()
-    assert "told again once Waymark is opened there" in answer
-    assert PushDevice.objects.get().is_lost
+    for _again in range(2):
+        answer = client.post(f"/settings/notices/devices/{device.pk}/try/", follow=True).content.decode()
+        assert "It is told again once Waymark is opened there." in answer
+        assert PushDevice.objects.get().is_lost
+    assert len(service.refused) == 1
 
 
 def test_a_subscription_that_was_renewed_while_the_old_one_was_tried_is_kept(
@@ -517,6 +519,8 @@ def test_without_a_key_nothing_is_pushed_and_the_page_says_so(
     assert receipts() == []
     client.force_login(goal.user)
     assert "WAYMARK_VAPID_KEY" in client.get("/settings/notices/").content.decode()
+    tried = client.post(f"/settings/notices/devices/{device.pk}/try/", follow=True).content.decode()
+    assert "This server has no key to sign with." in tried
 
 
 def test_the_worker_and_the_manifest_are_there_for_everybody(client: Client) -> None:
