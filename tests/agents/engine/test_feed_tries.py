@@ -309,5 +309,5 @@ def test_yesterdays_is_left_to_the_next_one(goal: Goal, thread: Thread, at: At, 
     assert "no feed came of it" in page
     assert "The next one tells of it, too." in page
     assert "Try now" not in page
-    home.post("/feed/try")
+    assert "no feed of today left to write" in home.post("/feed/try", follow=True).text
     assert tries().count() == 1
