@@ -8,6 +8,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from django.conf import settings
 from django.contrib.sessions.models import Session
 from django.db import connection
 from django.utils import timezone
@@ -72,14 +73,16 @@ def test_many_runs_share_one_worker_at_the_same_time(goal: Goal, llm: LLMServer)
         wait_until(lambda: all(ended(each) for each in goals))
 
 
-def test_stop_reaches_a_run_in_another_process_within_a_second(goal: Goal, llm: LLMServer) -> None:
+def test_stop_reaches_a_run_in_another_process_at_once(goal: Goal, llm: LLMServer) -> None:
+    """And not only with the next renewal of its lease."""
     hold = threading.Event()
     llm.script([Reply(text="This goes on and on", hold=hold)])
-    with worker():
+    with worker(WAYMARK_RENEW_SECONDS="600", WAYMARK_LEASE_SECONDS="6000"):
         services.send_message(goal.thread, "Hi")
         wait_until(lambda: len(llm.requests) == 1)
+        wait_until(lambda: redis_client().pubsub_numsub(f"{settings.REDIS_PREFIX}stop")[0][1] == 1)
         stop_run(run_of(goal))
-        wait_until(lambda: ended(goal), 1.5)
+        wait_until(lambda: ended(goal))
         hold.set()
     assert run_of(goal).status == RunStatus.CANCELLED
 

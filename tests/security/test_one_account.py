@@ -2,7 +2,6 @@
 
 import socket
 import threading
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from urllib.request import Request, urlopen
@@ -18,7 +17,7 @@ from agents.connecting import Given, connect_model
 from agents.providers import probe
 from agents.providers.base import Endpoint, ProviderError, Trouble
 from tests.factories import UserFactory, bearer
-from tests.processes import web
+from tests.processes import wait_until, web
 from tests.security.asking import CSRF, ask
 
 pytestmark = [pytest.mark.programs, pytest.mark.django_db(transaction=True)]
@@ -31,10 +30,10 @@ def address(django_db_setup: None) -> Iterator[str]:
 
 
 @pytest.fixture
-def silent() -> Iterator[str]:
-    """The address of a model server that takes every call and says nothing."""
+def silent() -> Iterator[socket.socket]:
+    """A model server that takes every call and says nothing."""
     with socket.create_server(("127.0.0.1", 0), backlog=100) as listener:
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
+        yield listener
 
 
 @pytest.fixture
@@ -71,16 +70,18 @@ def cookie(user: User) -> str:
     return client.cookies["sessionid"].value
 
 
-def test_tests_of_a_silent_model_hold_up_nobody(address: str, silent: str) -> None:
+def test_tests_of_a_silent_model_hold_up_nobody(address: str, silent: socket.socket) -> None:
     user = UserFactory.create(staff=True)
-    connection = connect_model(user, "compatible", Given("m", silent))
+    url = f"http://127.0.0.1:{silent.getsockname()[1]}/v1"
+    connection = connect_model(user, "compatible", Given("m", url))
     session, other = cookie(user), cookie(UserFactory.create())
     place = f"/settings/models/{connection.pk}/test/"
     with ThreadPoolExecutor(30) as pool:
-        asked = [pool.submit(ask, address, "POST", place, session, 3) for _ in range(30)]
-        time.sleep(1)
-        assert ask(address, "GET", "/healthz", "", 2) == 200
-        assert ask(address, "GET", "/settings/appearance/", other, 10) == 200
+        asked = [pool.submit(ask, address, "POST", place, session, 60) for _ in range(30)]
+        wait_until(lambda: sum(each.done() for each in asked) == 29)
+        assert ask(address, "GET", "/healthz") == 200
+        assert ask(address, "GET", "/settings/appearance/", other) == 200
+        silent.close()
         statuses = [each.result() for each in asked]
     assert statuses.count(429) == 29
     assert Session.objects.exists()

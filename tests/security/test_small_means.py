@@ -22,9 +22,9 @@ BLANKS = 200_000
 
 @pytest.mark.parametrize("blank", [" ", "\n"])
 def test_blanks_in_an_answer_do_not_hold_the_process_up(blank: str) -> None:
-    started = time.perf_counter()
+    started = time.thread_time()
     drawn = tail_html(f"<pre><code>{blank * BLANKS}x</code></pre>")
-    assert time.perf_counter() - started < 1
+    assert time.thread_time() - started < 1
     assert drawn.endswith('x<span class="caret"></span></code></pre>')
 
 
@@ -34,9 +34,9 @@ def test_the_caret_never_stands_inside_a_tag() -> None:
 
 def test_a_huge_error_of_a_model_server_is_classified_at_once() -> None:
     body = {"error": {"message": "wrong " * 10_000_000, "code": "model " * 10_000_000}}
-    started = time.perf_counter()
+    started = time.thread_time()
     error = errors.from_status(400, body, {}, "")
-    assert time.perf_counter() - started < 2
+    assert time.thread_time() - started < 2
     assert error.trouble is Trouble.REFUSED_REQUEST
 
 
@@ -98,8 +98,8 @@ def test_a_text_that_no_note_holds_is_not_drawn() -> None:
 
 
 def test_an_endless_text_is_shown_as_it_is() -> None:
-    started = time.perf_counter()
+    started = time.thread_time()
     text = "<b>![" * 400_000
     assert markdown.render(text) == f'<pre tabindex="0"><code>{escape(text)}</code></pre>'
     assert len(markdown.render_stream("a\n\n" * 80_000)[0]) < 80_000
-    assert time.perf_counter() - started < 60
+    assert time.thread_time() - started < 60

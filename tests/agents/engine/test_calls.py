@@ -354,14 +354,14 @@ def test_his_02_a_stop_among_parallel_calls_leaves_one_result_each_and_closes_th
     goal: Goal, rung: list[UUID], llm: LLMServer, world: World
 ) -> None:
     email = ("send_email", {"text": "hello"})
-    llm.script([Reply(calls=[slow("short", 0.1), slow("long", 4), email])])
+    llm.script([Reply(calls=[slow("short", 0.1), slow("long", 15), email])])
     accepted = services.send_message(goal.thread, "Go")
     worker = threading.Thread(target=work_in_thread, args=(rung.pop(),))
     worker.start()
     wait_until(lambda: len(world.texts("begin")) == 2 and len(world.texts("end")) == 1)
     stop_run(run_of(accepted))
     leases.renew()
-    worker.join(timeout=3)
+    worker.join(timeout=10)
     assert not worker.is_alive(), "it does not wait for the call that ignores the stop"
     run = run_of(accepted)
     assert (run.status, run.reason) == (RunStatus.CANCELLED, "stopped")

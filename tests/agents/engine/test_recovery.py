@@ -348,7 +348,7 @@ def test_a_failed_try_is_counted_once_when_the_run_is_stopped_before_the_next(
     wait_until(lambda: ModelCall.objects.count() == 2)
     stop_run(run_of(accepted))
     leases.renew()
-    worker.join(timeout=5)
+    worker.join(timeout=30)
     run = run_of(accepted)
     assert (run.status, run.input_tokens, run.output_tokens) == (RunStatus.CANCELLED, 1000, 3)
     assert [call.status for call in ModelCall.objects.filter(run=run)] == ["failed", "cancelled"]
