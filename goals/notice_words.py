@@ -7,13 +7,12 @@ from typing import Final
 from django.urls import reverse
 from django.utils.translation import gettext as _, ngettext
 
-from agents.agentable import agentable_of
 from agents.live.turns import where_of
 from agents.models import UserAgent
 from goals.glances import HOME, INBOX, stands_at
 from goals.models import Goal
 from goals.notice import Notice, NoticeKind
-from goals.owners import conversation_of
+from goals.owners import conversation_of, owner_of
 from memory.models import AgentRun
 from memory.text import clip, visible
 from tools.models import AgentAction, asked_of
@@ -77,7 +76,8 @@ def place_of(notice: Notice) -> str:
 
 def _name(notice: Notice) -> str:
     """Of the agent that it is about."""
-    return agentable_of(notice.thread).name()
+    agent = owner_of(notice.thread)
+    return agent.name() if agent else _("A deleted agent")
 
 
 def _line(text: str) -> str:
