@@ -7,13 +7,12 @@ from typing import Final
 from django.urls import reverse
 from django.utils.translation import gettext as _, ngettext
 
-from agents.agentable import agentable_of
 from agents.live.turns import where_of
 from agents.models import UserAgent
 from goals.glances import HOME, INBOX, stands_at
 from goals.models import Goal
 from goals.notice import Notice, NoticeKind
-from goals.owners import conversation_of
+from goals.owners import conversation_of, owner_of
 from memory.models import AgentRun
 from memory.text import clip, visible
 from tools.models import AgentAction, asked_of
@@ -23,13 +22,13 @@ LINE_LENGTH: Final = 100
 
 
 def title(notice: Notice) -> str:
-    """Such as "Waits for you: Vienna half marathon"."""
+    """Such as "Waits for you: Vienna half marathon", in one line and only what can be seen (threat T17)."""
     how = {
         NoticeKind.WAITING: _("Waits for you"),
         NoticeKind.FAILED: _("Failed"),
         NoticeKind.FINISHED: _("Finished"),
     }[NoticeKind(notice.kind)]
-    return f"{how}: {agentable_of(notice.thread).name()}"
+    return _line(f"{how}: {_name(notice)}")
 
 
 def counted(notices: Sequence[Notice]) -> str:
@@ -48,7 +47,7 @@ def first_lines(notices: Sequence[Notice]) -> str:
     """What the first of them say, a line each: first what waits, then what failed."""
     order = [*NoticeKind]
     first = sorted(notices, key=lambda notice: order.index(NoticeKind(notice.kind)))[:LINES]
-    lines = [clip(visible(f"{agentable_of(each.thread).name()}: {each.said}"), LINE_LENGTH) for each in first]
+    lines = [clip(_line(f"{_name(each)}: {each.said}"), LINE_LENGTH) for each in first]
     if more := len(notices) - len(first):
         lines.append(ngettext("and %(n)d more", "and %(n)d more", more) % {"n": more})
     return "\n".join(lines)
@@ -73,3 +72,13 @@ def place_of(notice: Notice) -> str:
         return f"{reverse('approvals')}#card-{notice.subject}"
     run = AgentRun.objects.filter(pk=notice.run, thread=notice.thread).first() if notice.run else None
     return f"{conversation_of(notice.thread)}{where_of(run) if run else ''}"
+
+
+def _name(notice: Notice) -> str:
+    """Of the agent that it is about."""
+    agent = owner_of(notice.thread)
+    return agent.name() if agent else _("A deleted agent")
+
+
+def _line(text: str) -> str:
+    return " ".join(visible(text).split())

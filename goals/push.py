@@ -134,7 +134,7 @@ def of_notices(notices: Sequence[Notice]) -> Payload:
     several = len(notices) > 1
     return Payload(
         id=str(notices[0].pk),
-        title=clip(visible(counted(notices) if several else title(notices[0])), TITLE_LENGTH),
+        title=clip(counted(notices) if several else title(notices[0]), TITLE_LENGTH),
         body=first_lines(notices) if several else notices[0].said,
         url=page_of(notices) if several else link(notices[0]),
         urgent=any(notice.kind != NoticeKind.FINISHED for notice in notices),

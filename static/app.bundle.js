@@ -667,8 +667,9 @@ var htmx=(()=>{const e={parse(t){if(!t)return{};if(t.startsWith("{"))return JSON
    #looking             a form: while somebody has the page before their eyes its address is posted every half minute,
                         so that they are told of nothing that they see. The answer says how many things wait, which
                         stands in the title and on the icon, and what came up on other pages, which is toasted once in
-                        all windows, and as one when it is much. Its data-open is the word for the way there. The first time, a browser that was
-                        told of says how it is pushed to, so that the server notices when it has missed a change.
+                        all windows, and as one when it is much. Its data-open is the word for the way there. With the
+                        first post a browser that is told says by which address it is pushed to, and the answer whether
+                        the server knows another, so that the service worker renews it.
    form[data-push-key]  tells this browser; shown where that is possible, else #push-unfit. #push-denied says no.
    form[data-push-off]  ends that */
 (() => {

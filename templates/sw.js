@@ -13,7 +13,7 @@ self.addEventListener("push", (event) => {
 async function show({ id, title, body, url }) {
   const now = Date.now();
   const shown = await self.registration.getNotifications();
-  const silent = shown.filter(({ data }) => data.at > now - BURST).length >= ALOUD; // the device was off for a while
+  const silent = shown.filter(({ data }) => data?.at > now - BURST).length >= ALOUD; // the device was off for a while
   await self.registration.showNotification(title, { body, icon, silent, tag: id || "trial", data: { url, at: now } });
   if (id) await fetch(`/notices/${id}/shown`, { method: "POST" }).catch(() => {});
 }

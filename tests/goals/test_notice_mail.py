@@ -9,7 +9,7 @@ from pytest_django import Settings
 from config.mail import SMTP
 from goals import notice_mail
 from goals.models import Notice
-from tests.factories import NoticeFactory, ThreadFactory
+from tests.factories import GoalFactory, NoticeFactory, ThreadFactory
 from tests.smtp_server import MailServer, mail_server
 
 pytestmark = pytest.mark.django_db
@@ -55,6 +55,13 @@ def test_words_that_may_be_a_strangers_are_marked_and_link_nowhere(server: MailS
         assert "Its agent has read texts of strangers:" in said
         assert "page.example" in said
         assert "evil.example" not in said
+
+
+def test_a_name_is_told_in_one_line_and_only_what_can_be_seen_of_it(server: MailServer, user: User) -> None:
+    """Agents name goals, too, and others have kinds of agents of their own (threat T17)."""
+    goal = GoalFactory(user=user, title="Invoice \u202efdp.exe\nBcc: x")
+    assert notice_mail.send(user, [NoticeFactory(user=user, thread=goal.thread)]).state == "sent"
+    assert server.letters[0]["Subject"] == "Finished: Invoice fdp.exe Bcc: x"
 
 
 @pytest.mark.parametrize(

@@ -606,6 +606,23 @@ def test_a_link_leads_there_and_only_its_user(goal: Goal, later: Later, client: 
     assert client.get(f"/notices/{waiting.pk}/")["Location"] == f"/approvals/#card-{approval.pk}"
 
 
+def test_an_agent_that_is_gone_keeps_nothing_else_untold(
+    goal: Goal, browser: BrowserOfSomebody, later: Later, client: Client
+) -> None:
+    client.force_login(goal.user)
+    gone = failed(GoalFactory(user=goal.user))
+    Goal.objects.filter(thread=gone.thread).delete()
+    finished(goal)
+    later(0.5)
+    assert len(client.post("/looking/", {"path": "/notes/"}).json()["notices"]) == 2
+    later(1)
+    told = sorted(each["title"] for each in browser.shown)
+    assert told == ["Failed: A deleted agent", "Finished: Vienna half marathon"]
+    assert "A deleted agent" in client.get("/settings/notices/").content.decode()
+    there = client.get(f"/notices/{Notice.objects.get(subject=gone.pk).pk}/")
+    assert there["Location"].startswith("/jobs/")
+
+
 def test_what_is_long_past_is_not_told(goal: Goal, letters: list[Any], later: Later) -> None:
     finished(goal)
     with rewriting():
