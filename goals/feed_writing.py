@@ -60,8 +60,10 @@ class Unwritten:
 def unwritten(user: User) -> Unwritten | None:
     """The newest feed, unless it is written, is being written, or was undone."""
     feed = Feed.objects.for_user(user).first()
-    last = _last_run(feed) if feed else None
-    if feed is None or last is None or feed.written_at or last.is_live or _was_undone(feed):
+    if feed is None or feed.written_at:
+        return None
+    last = _last_run(feed)
+    if last is None or last.is_live or _was_undone(feed):
         return None
     schedule = Schedule.objects.for_user(user).filter(kind=ScheduleKind.FEED, paused=False).first()
     if schedule is None or feed.day != _day(user.pk, timezone.now()):

@@ -2,12 +2,13 @@
 
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, time, timedelta
 from decimal import Decimal
 from uuid import UUID
 
 import pytest
-from django.db import connections as database
+from django.db import connections as database, transaction
 from django.test import Client
 from django.utils import timezone
 
@@ -16,6 +17,7 @@ from agents.budgets.models import Window
 from agents.budgets.services import set_budget
 from agents.connecting import Given, connect_model
 from agents.engine import archiving
+from agents.engine.posting import post
 from agents.services import assistant_of
 from agents.undoing import take_back
 from goals import feed_writing, firing
@@ -29,9 +31,10 @@ from tests.agents.engine.test_approvals import EMAIL
 from tests.agents.engine.test_archiving import summaries
 from tests.agents.engine.test_budgets import PRICED
 from tests.agents.engine.test_feed import WRITTEN, did_something, work
-from tests.agents.engine.test_orchestrator import assert_quiet
+from tests.agents.engine.test_orchestrator import assert_quiet, wait_until
 from tests.llm_script import Reply, Request, Status
 from tests.llm_server import LLMServer
+from tests.locks import waiting
 from tests.world import World
 from tools.models import AgentAction
 
@@ -284,6 +287,32 @@ def test_presses_and_clocks_at_once_begin_one_try(
     assert tries().count() == 2
     assert Feed.objects.get().brief == WRITTEN["brief"]
     assert FeedItem.objects.count() == 1
+
+
+def test_a_press_while_its_user_writes_leaves_the_message_its_run(
+    goal: Goal, thread: Thread, at: At, rung: list[UUID], llm: LLMServer
+) -> None:
+    llm.script([AWAY, Reply(text="Good morning."), *WRITES])
+    at(7, 30)
+
+    def press() -> bool:
+        try:
+            return feed_writing.try_now(goal.user)
+        finally:
+            database.close_all()
+
+    with ThreadPoolExecutor(1) as elsewhere:
+        with transaction.atomic():
+            post(thread, "Hello!", inside=True)
+            pressed = elsewhere.submit(press)
+            wait_until(lambda: waiting() > 0, 20)
+        assert pressed.result(timeout=20)
+    work(rung)
+    assert ThreadMessage.objects.filter(thread=thread, content="Good morning.").exists()
+    assert at(7, 31) == 1
+    assert ThreadMessage.objects.get(metadata__has_key="feed").run == tries().latest("created_at")
+    assert Feed.objects.get().brief == WRITTEN["brief"]
+    assert_quiet(goal, llm)
 
 
 def test_a_press_while_a_call_waits_for_approval_lets_that_give_way(
