@@ -3,6 +3,7 @@
 import atexit
 import contextlib
 import os
+import random
 import re
 import signal
 import socket
@@ -79,7 +80,7 @@ def web(**extra: str) -> Iterator[str]:
     port = free_port()
     address = f"http://127.0.0.1:{port}"
     with running("manage.py", "web", "--port", str(port), **extra):
-        wait_until(lambda: answers(f"{address}/healthz"), 20)
+        wait_until(lambda: answers(f"{address}/healthz"), 60)
         yield address
 
 
@@ -92,9 +93,11 @@ def answers(url: str) -> bool:
 
 
 def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-        return port
+    """One below those that the kernel hands out, or another test's server could get it before the one it is for."""
+    while True:
+        port = random.randrange(10_000, 32_768)
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
 
 
 def wait_until(condition: Callable[[], bool], seconds: float = 30) -> None:
