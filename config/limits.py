@@ -61,7 +61,7 @@ WAYMARK_SKILL_UNPACKED_BYTES = _env.int("WAYMARK_SKILL_UNPACKED_BYTES", default=
 WAYMARK_SKILL_FILES = _env.int("WAYMARK_SKILL_FILES", default=100)
 # What is kept of one user's notes, documents, skills and learnings, with what they said before (bytes), and how many
 # goals they may have, each of which brings files, times and measurements of its own; 0 sets no limit.
-WAYMARK_TEXT_QUOTA = _env.int("WAYMARK_TEXT_QUOTA", default=1_000_000_000)
+WAYMARK_TEXT_QUOTA = _env.int("WAYMARK_TEXT_QUOTA", default=1_073_741_824)
 WAYMARK_GOALS = _env.int("WAYMARK_GOALS", default=500)
 # What of a request is no file; a skill that is to replace another comes in base64, after it was asked about. Bytes.
 DATA_UPLOAD_MAX_MEMORY_SIZE = max(2_000_000, WAYMARK_SKILL_BYTES * 3 // 2)
