@@ -14,6 +14,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from agents.agentable import FEED
 from agents.budgets.counting import zone_of
@@ -33,7 +34,7 @@ from memory.models import GAVE_WAY, AgentRun, RunQuerySet, RunStatus, Source, Th
 from memory.pool import orm_connection
 from tools.models import ActionStatus, AgentAction
 
-MAY_PASS: Final = frozenset({*RETRYABLE, GAVE_WAY})
+PASS: Final = frozenset({*RETRYABLE, GAVE_WAY})
 """Reasons for which a run has ended without a feed, and another may not."""
 
 
@@ -52,8 +53,15 @@ class Unwritten:
 
     @property
     def why(self) -> str:
-        """In a sentence; empty when its run has just not written it."""
-        said = headline(self.run.error)[0] if self.run else ""
+        """In a sentence; empty when the run had something else to do."""
+        run = self.run
+        if run is None or run.reason == GAVE_WAY or _is_joined(run):
+            return ""
+        if run.status == RunStatus.SUCCEEDED:
+            return _("A feed needs a model that uses tools.")
+        if run.status == RunStatus.CANCELLED:
+            return _("It was stopped.")
+        said = headline(run.error)[0]
         return f"{said}." if said and not said.endswith("…") else said
 
 
@@ -66,11 +74,19 @@ def unwritten(user: User) -> Unwritten | None:
     if last is None or last.is_live or _was_undone(feed):
         return None
     schedule = Schedule.objects.for_user(user).filter(kind=ScheduleKind.FEED, paused=False).first()
-    if schedule is None or feed.day != _day(user.pk, timezone.now()):
+    if schedule is None:
+        return None
+    if feed.day != _day(user.pk, timezone.now()):
         return Unwritten(feed, last, None, is_of_today=False)
-    at = schedule.next_at if last.reason in MAY_PASS and _pause(feed) else None
+    at = schedule.next_at if _may_pass(last) and _pause(feed) else None
     again_at = at if at and _day(user.pk, at) == feed.day else None
     return Unwritten(feed, last if feed.run else None, again_at, is_of_today=True)
+
+
+def is_being_written(user: User) -> bool:
+    feed = Feed.objects.for_user(user).first()
+    last = _last_run(feed) if feed else None
+    return bool(feed and feed.written_at is None and (feed.run is None or (last and last.is_live)))
 
 
 def at_its_hour(schedule: Schedule, came: datetime) -> Result | None:
@@ -135,7 +151,7 @@ def _when_again(schedule: Schedule, feed: Feed, now: datetime) -> datetime:
     if feed.run is None:  # its user wants it
         return now
     last, pause, hour = _last_run(feed), _pause(feed), next_of(schedule, now)
-    if last is None or pause is None or not (last.is_live or last.reason in MAY_PASS):
+    if last is None or pause is None or not (last.is_live or _may_pass(last)):
         return hour
     if last.is_live and last.status != RunStatus.WAITING_APPROVAL and last.reason != GAVE_WAY:
         return min(hour, now + pause)
@@ -204,6 +220,16 @@ def _of_today(schedule: Schedule, now: datetime) -> Feed | None:
 def _was_undone(feed: Feed) -> bool:
     done = AgentAction.objects.filter(run__in=_runs(feed), tool=WriteFeed.name, status=ActionStatus.DONE)
     return done.exists()
+
+
+def _may_pass(run: AgentRun) -> bool:
+    """Whether another run may do what this one has not: it could not, or it answered somebody instead."""
+    return run.reason in PASS or (run.status == RunStatus.SUCCEEDED and _is_joined(run))
+
+
+def _is_joined(run: AgentRun) -> bool:
+    """Whether its user has said something that it took up."""
+    return ThreadMessage.objects.filter(run=run, source=Source.USER).exists()
 
 
 def _runs(feed: Feed) -> RunQuerySet:

@@ -24,7 +24,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from agents.models import DeviceToken
 from agents.providers.errors import retry_after
 from agents.refusals import Refused
-from goals.notice import Notice, NoticeKind, ReceiptState
+from goals.notice import Channel, Notice, NoticeKind, Receipt, ReceiptState
 from goals.notice_words import counted, first_lines, link, page_of, title
 from goals.push_device import PushDevice
 from goals.sending import Outcome
@@ -115,6 +115,8 @@ def register(user: User, given: str, name: str, *, browser: str = "", token: Dev
         device.name = clip(visible(name), PushDevice.NAME_LENGTH) or "Browser"
         device.digest, device.sealed = digest, sealed
         device.save()
+        missed = Receipt.objects.filter(channel=Channel.PUSH, device=device.pk, state=ReceiptState.GONE)
+        missed.update(state=ReceiptState.LATER, next_at=timezone.now())
     return device
 
 

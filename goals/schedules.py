@@ -228,7 +228,8 @@ def _set_time(schedule: Schedule, time: str) -> None:
         try:
             schedule.rule, schedule.kind, schedule.next_at = "", ScheduleKind.ONCE, spoken_time.moment_of(time, now)
         except when.Unclear as no_moment:
-            problem = no_rule if time.strip().lower().startswith("every") else no_moment
+            recurs = time.strip().lower().startswith(("every", "each", "fortnightly"))
+            problem = no_rule if recurs else no_moment
             raise Refused("time", str(problem)) from None
     else:
         schedule.next_at = next_of(schedule, now)

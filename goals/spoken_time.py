@@ -24,7 +24,7 @@ FARTHEST: Final = timedelta(days=10 * 366)
 """Whoever means a later moment has made a mistake, and the end of the calendar is no moment in every zone."""
 NTH: Final = {"first": "#1", "second": "#2", "third": "#3", "fourth": "#4", "last": "l"}
 OF_THE_MONTH: Final = r" (?:of|in) (?:every|each|the) month"
-TURNS: Final = re.compile(r"(?:every|each) (?:(?P<n>\d{1,2})(?:nd)?|other|second) (?P<what>.+)")
+TURNS: Final = re.compile(r"(?:every|each) (?:(?P<n>\d{1,2})(?:nd|rd|th)?|other|second|(?P<third>third)) (?P<what>.+)")
 BEGINS: Final = re.compile(
     r"(?P<what>.+?),? (?:from|starting)(?: on)? (?P<date>.+?)(?P<clock> at .+| \d{1,2}[:.]\d{2}(?: ?[ap]m)?)?"
 )
@@ -43,17 +43,21 @@ def rule_of(text: str, now: datetime) -> str:
     words = " ".join(text.lower().split())
     if re.fullmatch(r"([\d*/,-]+ ){2}\S+ \S+ \S+( /\S+)?", words):
         return checked(words)
-    if begins := BEGINS.fullmatch(words):
-        words = begins["what"] + (begins["clock"] or "")
+    begins, begin = BEGINS.fullmatch(words), None
+    if begins:
+        words, begin = begins["what"] + (begins["clock"] or ""), _nearest(begins["date"].rstrip(","), now)
     said = plain(words)
-    if found := re.fullmatch(r"(?:every (?P<n>\d{1,4})|every|once an?|each) ?(?P<unit>minute|hour)s?|hourly", said):
+    interval = r"(?:every (?P<n>\d{1,4})|every|once an?|each) ?(?P<unit>minute|hour)s?|hourly"
+    if not begins and (found := re.fullmatch(interval, said)):
         return checked(_interval(found["unit"] or "hour", int(found["n"] or 1), text))
     days, clock = _split(said)
     if not begins and (of_days := _days(days)) is not None:
         return checked(f"{clock.minute} {clock.hour} {of_days}")
-    if turns := _turns(days, now):
+    if turns := _turns(days, begin or now):
+        if begins and begin is None:
+            raise Unclear(_("“%(text)s” is no day.") % {"text": begins["date"]})
         of_days, n, unit = turns
-        return _in_turn(f"{clock.minute} {clock.hour} {of_days}", n, unit, now, begins["date"] if begins else "")
+        return _in_turn(f"{clock.minute} {clock.hour} {of_days}", n, unit, now, begin)
     raise Unclear(_("“%(text)s” is not understood. Such as: %(examples)s.") % {"text": text, "examples": EXAMPLES})
 
 
@@ -160,42 +164,47 @@ def _interval(unit: str, n: int, text: str) -> str:
     return f"*/{n} * * * *" if unit == "minute" else "0 * * * *" if n == 1 else f"0 */{n} * * *"
 
 
-def _turns(said: str, now: datetime) -> tuple[str, int, Literal["d", "w"]] | None:
+def _turns(said: str, begin: datetime) -> tuple[str, int, Literal["d", "w"]] | None:
     """The last three fields of a rule, of which only every n-th day or week counts: of "every other Friday", "every 2
-    weeks on Monday and Thursday", "every 3 days". A week that is said without a day means that of today."""
+    weeks on Monday and Thursday", "every 3 days". A week that is said without a day means that on which it begins."""
     found = TURNS.fullmatch(re.sub(r"^(?:fortnightly|every fortnight)\b", "every 2 weeks", said))
     if not found:
         return None
-    n, what = int(found["n"] or 2), found["what"]
+    n, what = int(found["n"] or (3 if found["third"] else 2)), found["what"]
     if what in ("day", "days"):
         return "* * *", n, "d"
     of_week = re.sub(r"^weeks?\b ?(?:on )?", "", what)
-    days = _days(f"every {of_week}") if of_week else f"* * {now.isoweekday() % 7}"
+    days = _days(f"every {of_week}") if of_week else f"* * {begin.isoweekday() % 7}"
     return (days, n, "w") if days and re.fullmatch(r"\* \* [\d,]+", days) else None
 
 
-def _in_turn(fields: str, n: int, unit: Literal["d", "w"], now: datetime, begin: str) -> str:
+def _nearest(said: str, now: datetime) -> datetime | None:
+    """The day on which something begins, or began: of one without a year the nearest, so that what was asked for in
+    time can be approved days later."""
+    midnight = today(now)
+    return min(calendar(said, midnight), key=lambda day: abs(day - midnight), default=None) or date_of(said, now)
+
+
+def _in_turn(fields: str, n: int, unit: Literal["d", "w"], now: datetime, begin: datetime | None) -> str:
     """Such a rule.
 
     Args:
-        begin: the day from which it is counted, in words; empty: the first one ahead.
+        begin: the day from which it is counted; None: the first one ahead.
 
     Raises:
         Unclear: it does not come on that day, or would come before it.
     """
     zone = now.tzinfo
     assert zone is not None
-    if not begin:
+    if begin is None:
         return checked(Turn.of(following(fields, zone, now), n, unit).after(fields))
-    if (day := date_of(begin, now)) is None:
-        raise Unclear(_("“%(text)s” is no day.") % {"text": begin})
-    rule = checked(Turn.of(day, n, unit).after(fields))
+    rule = checked(Turn.of(begin, n, unit).after(fields))
     first = following(rule, zone, now)
-    if following(fields, zone, (day - timedelta(minutes=1)).replace(tzinfo=zone)).date() != day.date() or first < day:
-        raise Unclear(
-            _("It would come on %(first)s first, not on %(day)s.")
-            % {"first": date_format(first, "l, j F Y"), "day": date_format(day, "l, j F Y")}
-        )
+    days = {"first": date_format(first, "l, j F Y"), "day": date_format(begin, "l, j F Y")}
+    if following(fields, zone, (begin - timedelta(minutes=1)).replace(tzinfo=zone)).date() != begin.date():
+        raise Unclear(_("It would come on %(first)s first, not on %(day)s.") % days)
+    if first < begin:
+        raise Unclear(_("It would come on %(first)s already: it can begin one turn from now at the latest.") % days)
     return rule
 
 

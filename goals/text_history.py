@@ -14,6 +14,8 @@ from memory.models import Author, Document, Note, Skill
 from memory.text import clip
 
 LONGEST: Final = 160
+COMPARED: Final = 500
+"""Lines from the first that differs, and words of a line: comparing takes the square of them (threat T16)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +89,16 @@ def _edit(state: State, before: State | None) -> Edit:
 
 def _changed(before: list[str], after: list[str]) -> tuple[list[Piece], int]:
     """The first change, word by word, and how many lines more are other ones."""
+    pairs = enumerate(zip(before, after, strict=False))
+    same = next((n for n, (old, new) in pairs if old != new), min(len(before), len(after)))
+    before, after = before[same : same + COMPARED], after[same : same + COMPARED]
     blocks = [each for each in SequenceMatcher(None, before, after, autojunk=False).get_opcodes() if each[0] != "equal"]
     if not blocks:
         return [], 0
     _kind, i, i_end, j, j_end = blocks[0]
     gone, come = " ".join(before[i : min(i_end, i + 1)]), " ".join(after[j : min(j_end, j + 1)])
     lines = sum(max(b_end - b, a_end - a) for _kind, b, b_end, a, a_end in blocks)
-    return _words(gone.split(), come.split()), lines - 1
+    return _words(gone.split()[:COMPARED], come.split()[:COMPARED]), lines - 1
 
 
 def _words(gone: list[str], come: list[str]) -> list[Piece]:

@@ -64,7 +64,8 @@ class Recurring(Arguments):
     time: str = Field(
         max_length=LONGEST,
         description='Such as "every weekday 8:00", "every Monday and Thursday 18:30", "every other Friday 16:00", "on '
-        'the first Monday of every month 9:00".',
+        'the first Monday of every month 9:00", "every 2 weeks on Monday 9:00 from 7 December '
+        '2026": a date, not "today".',
     )
     intent: str = Field(
         min_length=1, max_length=Schedule.INTENT_LENGTH, description="What you will do each time; you see it as it is."

@@ -7,7 +7,7 @@ from decimal import Decimal
 from uuid import UUID
 
 from django.contrib.auth.models import User
-from django.db.models import Sum
+from django.db.models import Exists, OuterRef, Q, Sum
 from django.utils.translation import gettext as _
 
 from agents.agentable import FEED
@@ -120,12 +120,14 @@ def _wait(place: Place, told: ThreadMessage | None) -> Need:
 
 def _failures(user: User, places: Mapping[UUID, Place]) -> list[Need]:
     last = ThreadMessage.objects.for_user(user).exclude(NOTICE).filter(thread__in=places, thread__live_run=None)
-    newest = last.order_by("thread", "-position").distinct("thread").select_related("thread", "run")
+    newest = last.order_by("thread", "-position").distinct("thread")
+    joined = Exists(ThreadMessage.objects.filter(run=OuterRef("run"), source=Source.USER))
+    of_feed = Q(run__context_type=FEED) & ~joined
+    told = ThreadMessage.objects.filter(pk__in=newest.values("pk")).exclude(of_feed).select_related("thread")
     return [
         Need(places[message.thread_id], message.content, message)
-        for message in newest
+        for message in told.order_by("thread")
         if message.source == Source.ERROR and message.metadata.get("retryable")
-        if message.run is None or message.run.context_type != FEED
     ]
 
 

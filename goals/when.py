@@ -79,7 +79,7 @@ def checked(rule: str) -> str:
     if turn:
         days = r"\*" if turn.unit == "d" else r"[0-6](,[0-6])*"
         if not (1 < turn.n <= MOST_SELDOM and turn.passed < turn.n and re.fullmatch(rf"\d+ \d+ \* \* {days}", fields)):
-            raise Unclear(f"“{rule}” is not a time: of every second week only single times of days can be had.")
+            raise Unclear(f"“{rule}” is not a time: one minute, one hour and days of the week stand before “/”.")
         return turn.after(checked(fields))
     if len(rule) > LONGEST or len(rule.split(" ")) != 5 or CHANCE.search(rule) or not croniter.is_valid(rule):
         raise Unclear(f"“{rule}” is not a time: five fields are needed, such as 0 8 * * 1-5.")

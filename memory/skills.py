@@ -1,6 +1,7 @@
 """Skills: every write that a face may ask for, and what agents are told of them (mission E1)."""
 
 from collections.abc import Collection, Sequence
+from datetime import datetime
 from typing import Final
 from uuid import UUID
 from xml.sax.saxutils import escape, quoteattr
@@ -122,9 +123,14 @@ def _keep_files(skill: Skill, folder: Folder) -> None:
     SkillFile.objects.bulk_create(files)
 
 
-def switch_skill(skill: Skill, *, on: bool) -> None:
-    """Let agents use a skill, or not any more."""
-    Skill.objects.filter(pk=skill.pk).update(is_on=on)
+def switch_skill(skill: Skill, *, on: bool, read: datetime | None = None) -> bool:
+    """Let agents use a skill, or not any more.
+
+    Args:
+        read: when what its user has read was written; False, and nothing done, if it says something else by now.
+    """
+    found = Skill.objects.filter(pk=skill.pk, **({"updated_at": read} if read else {}))
+    return bool(found.update(is_on=on))
 
 
 def keep_from(skill: Skill, threads: Collection[UUID]) -> None:

@@ -21,6 +21,7 @@ class DocumentRestorer(RowRestorer):
     kind = "document"
     model = Document
     stamps = ("updated_at",)
+    fills = True
     image = staticmethod(image)
 
 

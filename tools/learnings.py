@@ -34,6 +34,7 @@ def image(learning: Learning) -> Image:
 class LearningRestorer(RowRestorer):
     kind = "learning"
     model = Learning
+    fills = True
     image = staticmethod(image)
 
 

@@ -28,11 +28,12 @@ class Writes[A: Arguments](Tool[A]):
 class RowRestorer(Restorer):
     """Of rows of one model, which have a user and a thread, or none where they are the user's alone.
 
-    stamps: fields that say when a row was last written.
+    stamps: fields that say when a row was last written. fills: its text counts for its user's quota (`memory.room`).
     """
 
     model: ClassVar[type[Model]]
     stamps: ClassVar[tuple[str, ...]] = ()
+    fills: ClassVar[bool] = False
 
     @staticmethod
     @abstractmethod
@@ -57,7 +58,7 @@ class RowRestorer(Restorer):
         fields["thread_id"] = thread = fields.pop("thread", None) or fields["thread_id"]
         if thread and not Thread.objects.filter(pk=thread, user=owner).exists():
             raise CannotRestore("the conversation that it belonged to is gone.")
-        if not rows.filter(pk=key, user=owner).exists():
+        if self.fills and not rows.filter(pk=key, user=owner).exists():
             texts = [value for value in image.values() if isinstance(value, str)]
             make_sure_of_room(owner, size(*texts), CannotRestore, wait=False)
         try:

@@ -39,6 +39,8 @@ def feed(request: SignedInRequest) -> HttpResponse:
 def feed_try(request: SignedInRequest) -> HttpResponse:
     if feed_writing.try_now(request.user):
         messages.success(request, _("Your assistant takes it up."))
+    elif feed_writing.is_being_written(request.user):
+        messages.info(request, _("It is being written."))
     else:
         messages.info(request, _("There is no feed of today left to write."))
     return _back(request)

@@ -80,10 +80,12 @@ def skill(request: SignedInRequest, skill_id: UUID) -> HttpResponse:
 @signed_in
 def skill_switch(request: SignedInRequest, skill_id: UUID) -> HttpResponse:
     found, on = _skill(request, skill_id), request.POST.get("on") == "1"
-    if on and request.POST.get("read") != found.updated_at.isoformat():
+    is_read = request.POST.get("read") == found.updated_at.isoformat()
+    if on and not (is_read and switch_skill(found, on=True, read=found.updated_at)):
         messages.error(request, _("It says something else by now. Read it as it is now, then switch it on."))
         return redirect("skill", skill_id)
-    switch_skill(found, on=on)
+    if not on:
+        switch_skill(found, on=False)
     said = _("Your agents may use “%(name)s” now.") if on else _("No agent uses “%(name)s” any more.")
     messages.success(request, said % {"name": found.name})
     return redirect("skill", skill_id)

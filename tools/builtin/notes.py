@@ -32,6 +32,7 @@ class NoteRestorer(RowRestorer):
     kind = "note"
     model = Note
     stamps = ("updated_at",)
+    fills = True
     image = staticmethod(image)
 
 
