@@ -80,7 +80,7 @@ def test_a_person_sets_a_time_and_changes_their_mind(
     delete.click()
     if script:
         expect(delete).to_have_text("Delete it?")
-        expect(delete).to_have_text("Delete", timeout=10_000)  # as long as nobody says so
+        expect(delete).to_have_text("Delete")  # as long as nobody says so
         expect(delete.locator("svg")).to_be_visible()
         delete.click()
         delete.click()

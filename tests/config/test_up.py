@@ -122,7 +122,9 @@ def test_what_is_killed_is_started_again(running: Program) -> None:
         running.wait_for(f"{shown} started again")
         kept = (Path(running.wait_for(r"Data +(\S+)")) / "logs" / "up.log").read_text()
         assert re.search(rf"^20\S+T\S+Z  {shown} was killed by signal 9$", kept, re.MULTILINE)
-    _web_process(running, address).kill()
+    web = _web_process(running, address)
+    web.kill()
+    assert left_after([web]) == []  # what it takes while it dies is lost
     assert status_of(f"{address}/healthz") == 200
     assert status_of(f"{address}/accounts/login/") == 200
 
