@@ -11,7 +11,8 @@ from django.template.defaultfilters import filesizeformat
 from django.test import Client
 from pytest_django import Settings
 
-from goals.models import Goal
+from goals import deeds
+from goals.models import Goal, Schedule
 from goals.services import create_goal
 from memory.documents import Place, keep_document_version, write_document
 from memory.models import Document, Learning, Note, NoteVersion, Skill, SkillFile
@@ -20,6 +21,7 @@ from memory.room import ROW
 from memory.skills import change_skill
 from tests.factories import DocumentFactory, LearningFactory, NoteFactory, SkillFactory, bearer
 from tests.memory.test_skill_files import TEXT, zipped
+from tools.models import AgentAction
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -126,6 +128,18 @@ def test_every_kind_counts_with_all_that_it_said(client: Client, goal: Goal, set
     settings.WAYMARK_TEXT_QUOTA = 0
     create_note(goal.thread, "More", "x" * 100_000)
     assert "with what they said before" not in client.get("/memory/").text
+
+
+def test_what_does_not_count_comes_back_however_little_room_there_is(
+    client: Client, goal: Goal, settings: Settings
+) -> None:
+    schedule = deeds.set_time(goal.thread, "every day 8:00", "Look.")
+    deeds.delete_time(schedule)
+    note = NoteFactory(thread=goal.thread, body="x" * 100)
+    settings.WAYMARK_TEXT_QUOTA = 10
+    client.post(f"/actions/{AgentAction.objects.get(tool='delete_time').pk}/undo")
+    assert Schedule.objects.filter(pk=schedule.pk).exists()
+    assert Note.objects.get() == note
 
 
 def test_of_many_writers_at_once_no_more_get_in_than_there_is_room_for(goal: Goal, settings: Settings) -> None:

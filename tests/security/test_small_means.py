@@ -13,11 +13,24 @@ from agents.live.cells import tail_html
 from agents.live.keys import NOWHERE, order
 from agents.providers import errors
 from agents.providers.base import Trouble, Verdict
+from goals.text_history import note_history
 from goals.views import model_tests
 from memory.models import Note
-from tests.factories import UserFactory
+from memory.notes import keep_version
+from tests.factories import NoteFactory, UserFactory
 
 BLANKS = 200_000
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("unit", ["\n", "a\n", "a "])
+def test_the_history_of_a_note_of_many_alike_does_not_hold_the_process_up(unit: str) -> None:
+    note = NoteFactory(body=unit * 50_000)
+    keep_version(note)
+    note.body = f"b {note.body}"
+    started = time.thread_time()
+    assert note_history(note)[0].pieces
+    assert time.thread_time() - started < 2
 
 
 @pytest.mark.parametrize("blank", [" ", "\n"])

@@ -222,17 +222,63 @@ def test_its_mark_comes_back_with_it(goal: Goal, thread: Thread, at: At, llm: LL
     assert thread.sources == FeedItem.objects.get().sources == ["evil.example"]
 
 
-def test_who_has_joined_a_try_keeps_what_it_came_to(goal: Goal, thread: Thread, at: At, llm: LLMServer) -> None:
+@pytest.fixture
+def joins(thread: Thread) -> Callable[[Request], Reply]:
+    """A call of a model during which its user says something."""
+
     def joins(_request: Request) -> Reply:
         services.send_message(thread, "Good morning!")
         return Reply(calls=[("list_recent_actions", {})])
 
+    return joins
+
+
+def test_who_has_joined_a_try_keeps_what_it_came_to(
+    goal: Goal, thread: Thread, at: At, llm: LLMServer, home: Client, joins: Callable[[Request], Reply]
+) -> None:
     llm.script([joins, AWAY, *WRITES])
     at(7, 30)
+    assert ">Try again<" in home.get("/").text, "they are owed an answer"
     assert ThreadMessage.objects.get(content="Good morning!").run == tries().get()
     at(8, 30)
     assert Feed.objects.get().brief == WRITTEN["brief"]
     assert Source.ERROR in in_conversation(thread), "its user had written to it"
+
+
+def test_a_try_that_answered_its_user_instead_is_followed_by_another(
+    goal: Goal, thread: Thread, at: At, llm: LLMServer, home: Client, joins: Callable[[Request], Reply]
+) -> None:
+    llm.script([joins, Reply(text="Good morning to you."), *WRITES])
+    at(7, 30)
+    page = home.get("/").text
+    assert "It is tried again at 08:30." in page
+    assert "needs a model" not in page
+    assert at(8, 30) == 1
+    assert Feed.objects.get().brief == WRITTEN["brief"]
+    assert_quiet(goal, llm)
+
+
+def test_a_try_that_was_stopped_is_no_fault_of_the_model(
+    goal: Goal, thread: Thread, at: At, llm: LLMServer, home: Client
+) -> None:
+    llm.script([AWAY])
+    at(7, 30)
+    tries().update(status=RunStatus.CANCELLED, reason="stopped", error="")
+    page = home.get("/").text
+    assert "It was stopped." in page
+    assert "needs a model" not in page
+
+
+def test_who_has_switched_the_feed_off_misses_none(
+    goal: Goal, thread: Thread, at: At, llm: LLMServer, home: Client
+) -> None:
+    llm.script([AWAY])
+    at(7, 30)
+    set_hour(goal.user, None)
+    for days in (0, 1, 9):
+        at(9, days=days)
+        for address in ("/", "/feed/"):
+            assert "no feed came of it" not in home.get(address).text
 
 
 def test_home_says_that_it_is_missing_and_tries_at_once(
