@@ -2,6 +2,7 @@
    and are in order; a frame that was seen already is dropped. After each connection the page says where it stands and
    the server sends what is missing, or {"type": "reload"} when it cannot. {"type": "wire", "up": false} says that the
    server itself is cut off from what happens, until the same says true. Close code 4401 means signed out.
+   Once it is back, `live-again` has the page read what changed elsewhere meanwhile, of which nobody was told.
    While the connection is away, or cut off, for more than 20 s, elements with an id and data-poll are read again every 5 s: from its
    address, which answers with partials, or when it is empty from the page itself. */
 (() => {
@@ -33,6 +34,7 @@
 
   function found() {
     connected = true;
+    if (lostAt) document.dispatchEvent(new Event("live-again"));
     lostAt = null;
     clearInterval(timer);
     timer = null;

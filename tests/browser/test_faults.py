@@ -164,3 +164,16 @@ def test_a_sentence_that_valkey_forgets_half_way_goes_on_on_the_page(page: Page,
         expect(page.locator(".say .prose")).to_contain_text([WHOLE], timeout=SLOW)
         assert_ready(page)
         assert_equals_reload(page)
+
+
+def test_what_came_up_elsewhere_while_the_line_was_cut_is_there_once_it_is_back(
+    page: Page, site: Site, goal: Goal
+) -> None:
+    look_at(page, goal)
+    site.end(site.valkey, signal.SIGKILL)
+    expect(page.locator(".bar .live").first).to_have_text("Reconnecting", timeout=SLOW)
+    (other,) = site.goals(1)
+    expect(page.locator(f"#sidebar-body a[href='/goals/{other.id}/']")).to_have_count(0)
+    site.spawn(site.valkey)
+    expect(page.locator(".bar .live").first).to_have_text("Live", timeout=SLOW)
+    expect(page.locator(f"#sidebar-body a[href='/goals/{other.id}/']")).to_be_visible()
