@@ -94,7 +94,8 @@ def run(session_tokens: int, turns: int = TURNS) -> Course:
         goal = api.ask("goals", {"title": "Run a half marathon"})["id"]
         for number in range(turns):
             api.say(goal, words(number))
-            _let_it_sum_up(server, model, session_tokens)
+            if number:  # of a single turn nothing older can be summed up
+                _let_it_sum_up(server, model, session_tokens)
         if server.violations:
             raise RuntimeError(server.violations[0])
     _read(course, server.requests, model)
