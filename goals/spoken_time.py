@@ -21,7 +21,8 @@ EXAMPLES: Final = (
 ONCE_EXAMPLES: Final = "every weekday 8:00; every 2 hours; in 3 days; tomorrow 9:00; 9 December 8:00"
 MORNING: Final = time(9)
 FARTHEST: Final = timedelta(days=10 * 366)
-"""Whoever means a later moment has made a mistake, and the end of the calendar is no moment in every zone."""
+"""Whoever means a moment farther from now has made a mistake, and the ends of the calendar are no moments in every
+zone."""
 NTH: Final = {"first": "#1", "second": "#2", "third": "#3", "fourth": "#4", "last": "l"}
 OF_THE_MONTH: Final = r" (?:of|in) (?:every|each|the) month"
 TURNS: Final = re.compile(r"(?:every|each) (?:(?P<n>\d{1,2})(?:nd|rd|th)?|other|second|(?P<third>third)) (?P<what>.+)")
@@ -192,12 +193,14 @@ def _in_turn(fields: str, n: int, unit: Literal["d", "w"], now: datetime, begin:
         begin: the day from which it is counted; None: the first one ahead.
 
     Raises:
-        Unclear: it does not come on that day, or would come before it.
+        Unclear: it does not come on that day, or would come before it, or that day is years away.
     """
     zone = now.tzinfo
     assert zone is not None
     if begin is None:
         return checked(Turn.of(following(fields, zone, now), n, unit).after(fields))
+    if abs(begin - today(now)) > FARTHEST:
+        raise Unclear(_("%(moment)s is too far away.") % {"moment": date_format(begin, "j F Y")})
     rule = checked(Turn.of(begin, n, unit).after(fields))
     first = following(rule, zone, now)
     days = {"first": date_format(first, "l, j F Y"), "day": date_format(begin, "l, j F Y")}

@@ -203,6 +203,8 @@ def test_every_second_week_goes_on_over_the_turn_of_a_year_with_53_weeks_and_of_
         ("every other Monday from 8 December", "on Monday, 7 December 2026 first, not on Tuesday, 8 December 2026"),
         ("every other Monday from 28 December", "on Monday, 30 November 2026 already: it can begin one turn from now"),
         ("every other Monday from soon", "“soon” is no day"),
+        ("every other Monday from 0001-01-01", "1 January 0001 is too far away"),
+        ("every other day from 9999-12-31", "31 December 9999 is too far away"),
         ("every Monday from 7 December", "not understood"),
         ("every hour from 8 to 18", "not understood"),
         ("every 15 minutes from Monday to Friday", "not understood"),
