@@ -24,7 +24,7 @@ from agents.live.events import (
 from agents.live.keys import kind_of, stream_key
 from agents.live.markdown import split
 from agents.live.snapshot import tip
-from agents.live.steps import words_of
+from agents.live.steps import outcome, words_of
 from agents.live.stream import redis_client
 from agents.services import pick_answer, send_message
 from agents.terminal_text import harmless, styled
@@ -33,6 +33,7 @@ from memory.models import LIVE, AgentRun, RunStatus, Source, Thread, ThreadMessa
 from tools.models import ActionStatus
 
 BLOCK_MS = 1000
+MARKS = {"done": "✓", "unknown": "?"}
 ENDED = {RunStatus.SUCCEEDED: "finished", RunStatus.FAILED: "failed", RunStatus.CANCELLED: "stopped"}
 
 
@@ -130,7 +131,7 @@ class Screen:
             case ToolStart(tool=tool):
                 self._line(f"  · {words_of(tool).doing} …")
             case ToolComplete():
-                self._line(f"  {_outcome(event)} {event.summary}".rstrip())
+                self._line(f"  {_told(event)} {event.summary}".rstrip())
             case ApprovalChanged(tool=tool, state="requested"):
                 self._line(f"  ? {words_of(tool).deed}: waits for your approval, on the page of this conversation")
             case MessagePosted(source="agent", message_type="text", content=content, metadata=metadata):
@@ -185,19 +186,12 @@ class Screen:
         self._out.flush()
 
 
-def _outcome(event: ToolComplete) -> str:
+def _told(event: ToolComplete) -> str:
     words = words_of(event.tool)
-    match event.status:
-        case _ if event.undone:
-            return f"↶ Taken back: {words.done}"
-        case ActionStatus.DONE:
-            return f"✓ {words.done}"
-        case ActionStatus.UNKNOWN:
-            return f"? It is not known whether it happened: {words.deed}"
-        case ActionStatus.CANCELLED:
-            return f"✗ Left undone: {words.deed}"
-        case _:
-            return f"✗ {words.failed}"
+    if event.undone:
+        return f"↶ Taken back: {words.done}"
+    deed = f" {words.deed}" if event.status in (ActionStatus.CANCELLED, ActionStatus.UNKNOWN) else ""
+    return f"{MARKS.get(event.status, '✗')} {outcome(words, event.status)}{deed}"
 
 
 def _entries(answer: object) -> Iterator[tuple[bytes, dict[bytes, bytes]]]:

@@ -118,10 +118,11 @@ def _take(schedule: Schedule, now: datetime) -> bool | None:
         schedule.save()
         return False
     zone, came = zone_of(schedule.user_id), schedule.next_at
+    is_feed = schedule.kind == ScheduleKind.FEED  # which is looked at between its times, too
     if schedule.rule:
         slot = latest(schedule.rule, zone, now)
         if slot.isoformat() <= schedule.last_slot:
-            if schedule.kind == ScheduleKind.FEED:
+            if is_feed:
                 return feed_writing.again(schedule, now)
             # Its user has moved a moment ago.
             schedule.next_at = next_of(schedule, now)
@@ -131,8 +132,7 @@ def _take(schedule: Schedule, now: datetime) -> bool | None:
         schedule.last_slot = slot.isoformat()
     result = _result(schedule, came)
     if result is None:
-        return False if schedule.kind == ScheduleKind.FEED else None
-    is_feed = schedule.kind == ScheduleKind.FEED  # which is looked at between its times, too
+        return False if is_feed else None
     schedule.skipped_from = schedule.next_at if came > schedule.next_at and not is_feed else None
     schedule.last_at, schedule.last_result = now, result
     schedule.next_at = _next(schedule, now)

@@ -136,13 +136,19 @@ def sentence(action: AgentAction) -> tuple[str, str]:
         return _("Needs your approval:"), words.icon
     if action.status in (*OPEN, ActionStatus.PROPOSED):
         return words.doing, words.icon
-    if action.status == ActionStatus.DONE:
-        return words.done, words.icon
-    if action.status == ActionStatus.CANCELLED:
-        return _("Left undone:"), words.icon
-    if action.status == ActionStatus.UNKNOWN:
-        return _("Not known whether it happened:"), words.icon
-    return words.failed, words.icon
+    return outcome(words, action.status), words.icon
+
+
+def outcome(words: Wording, status: str) -> str:
+    """The verb phrase of a call that is over; of one left undone, or with an unknown outcome, what it was is to
+    follow."""
+    if status == ActionStatus.DONE:
+        return words.done
+    if status == ActionStatus.CANCELLED:
+        return _("Left undone:")
+    if status == ActionStatus.UNKNOWN:
+        return _("Not known whether it happened:")
+    return words.failed
 
 
 def told(call: ToolUse, is_error: bool) -> str:
